@@ -1,0 +1,3 @@
+module mihf.dev/tools/testsum
+
+go 1.26.0
