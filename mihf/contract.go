@@ -92,6 +92,11 @@ type Feed interface {
 	// Next waits until something is there and fills buf; it returns how many. It ends
 	// with ErrSlow, ErrClosed or the error of the context given at subscription.
 	Next(buf []Delivery) (int, error)
+	// Done is closed when the feed has ended, also while its reader is busy elsewhere
+	// (a front whose Send is blocked by a peer that stopped reading).
+	Done() <-chan struct{}
+	// Err says why the feed ended; nil while it has not.
+	Err() error
 	Close()
 }
 
