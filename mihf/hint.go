@@ -144,6 +144,7 @@ type Hint struct {
 	Sequence   uint64
 	Boot       BootID
 	Flow       FlowID
+	Owner      uint32 // uid of the flow's owner: who else may see the hint; not sent
 	Link       LinkID // that the flow was on when the hint was made
 	Epoch      uint64
 	Prediction PredictionID // zero: no forecast

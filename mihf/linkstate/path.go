@@ -1,0 +1,119 @@
+package linkstate
+
+import (
+	"net/netip"
+
+	"mihf.dev/mihf"
+)
+
+// pathState is whether a flow could go on over the link in one address family.
+type pathState struct {
+	usable  bool
+	source  netip.Addr
+	gateway netip.Addr
+}
+
+// setPaths compares the paths with what was known before. lost is the reason of a
+// Path_Lost that the link itself causes.
+func (m *Machine) setPaths(now mihf.Time, lost mihf.DownReason, ev *Events) {
+	for i := range m.paths {
+		p, why := m.path(i == 1)
+		old := m.paths[i]
+		m.paths[i] = p
+		switch {
+		case p.usable && !old.usable:
+			ev.add(now, m.link, mihf.PathUsable).Path = &mihf.Path{IPv6: i == 1, Source: p.source, Gateway: p.gateway, LCI: m.lci}
+		case !p.usable && old.usable:
+			if !m.attached {
+				why = lost
+			}
+			ev.add(now, m.link, mihf.PathLost).Path = &mihf.Path{IPv6: i == 1, Source: old.source, Gateway: old.gateway, Reason: why}
+		}
+	}
+	switch usable := m.AnyUsable(); {
+	case usable:
+		m.gapSince = 0
+	case m.gapSince == 0:
+		m.gapSince = now
+	}
+}
+
+// path derives the state of one family, and why it is not usable.
+func (m *Machine) path(ipv6 bool) (pathState, mihf.DownReason) {
+	if !m.attached || m.facts == nil {
+		return pathState{}, mihf.DownLink
+	}
+	var p pathState
+	for _, a := range m.facts.Addresses {
+		if a.Usable() && a.Prefix.Addr().Is6() == ipv6 && (!p.source.IsValid() || !a.Deprecated) {
+			p.source = a.Prefix.Addr()
+			if !a.Deprecated {
+				break
+			}
+		}
+	}
+	if !p.source.IsValid() {
+		return pathState{}, mihf.DownNoAddress
+	}
+	for _, r := range m.facts.Defaults {
+		if r.IPv6 == ipv6 {
+			p.gateway = r.Gateway
+			p.usable = true
+			return p, 0
+		}
+	}
+	return pathState{}, mihf.DownNoRoute
+}
+
+// diffAddresses reports addresses that came, went or changed in what decides their use.
+func (m *Machine) diffAddresses(now mihf.Time, old, cur *mihf.LinkFacts, ev *Events) {
+	var before []mihf.Address
+	if old != nil {
+		before = old.Addresses
+	}
+	for _, a := range cur.Addresses {
+		was, ok := findAddress(before, a.Prefix)
+		if ok && was == a {
+			continue
+		}
+		ev.add(now, m.link, mihf.AddressChanged).Address = &mihf.AddressChange{Old: was, New: a, Minor: minor(was, a, ok)}
+	}
+	for _, a := range before {
+		if _, still := findAddress(cur.Addresses, a.Prefix); !still {
+			ev.add(now, m.link, mihf.AddressChanged).Address = &mihf.AddressChange{Old: a, Minor: a.Deprecated || a.Temporary || a.LinkLocal}
+		}
+	}
+}
+
+// minor reports whether no flow would care: privacy addresses that come, and addresses
+// that are only deprecated.
+func minor(was, is mihf.Address, existed bool) bool {
+	if !existed {
+		return is.Temporary || is.Deprecated || is.LinkLocal
+	}
+	return was.Usable() == is.Usable()
+}
+
+func findAddress(list []mihf.Address, p netip.Prefix) (mihf.Address, bool) {
+	for _, a := range list {
+		if a.Prefix == p {
+			return a, true
+		}
+	}
+	return mihf.Address{}, false
+}
+
+// learnLCI rebuilds the characteristics from what the link itself says. Measured ones
+// are another package's.
+func (m *Machine) learnLCI(now mihf.Time) {
+	if m.facts == nil || m.facts.MTUBytes <= 0 {
+		return
+	}
+	if m.lci != nil && m.lci.PoA == m.poa && m.lci.MTUBytes.Value == float64(m.facts.MTUBytes) {
+		return
+	}
+	m.lci = &mihf.LCI{
+		Link: m.link, PoA: m.poa,
+		MTUBytes: mihf.Characteristic{Value: float64(m.facts.MTUBytes), Source: mihf.SourcePHY, At: now, Confidence: 1},
+	}
+}

@@ -1,0 +1,239 @@
+package linkstate
+
+import (
+	"fmt"
+	"time"
+
+	"mihf.dev/mihf"
+)
+
+// MaxThresholds bounds the items set on one link.
+const MaxThresholds = 64
+
+// MinPeriod is the shortest period of a periodic report.
+const MinPeriod = 20 * time.Millisecond
+
+// params are the newest values of a link and what was reported of them.
+type params struct {
+	values   mihf.Values
+	at       mihf.Time
+	valueAt  [mihf.NumParameters]mihf.Time
+	reported mihf.Values
+	nextOK   [mihf.NumParameters]mihf.Time // when a parameter may be reported again
+	pending  uint32                        // parameters that changed before that
+	items    []threshold
+	next     mihf.Time
+}
+
+// threshold is one item that was configured.
+type threshold struct {
+	cfg   mihf.ThresholdConfig
+	fired bool      // reported, and the value has not come back since
+	due   mihf.Time // of the next periodic report
+}
+
+// defaultHysteresis is used where a threshold gives none.
+func defaultHysteresis(p mihf.Parameter) float64 {
+	switch p.Unit() {
+	case "dBm", "dB":
+		return 2
+	case "%":
+		return 5
+	}
+	return 0
+}
+
+// Configure applies Link_Configure_Thresholds: all items or none. A cancel removes the
+// items of the parameter that have the same threshold and period; with neither, all of
+// the parameter. The error says which item is wrong and why.
+func (m *Machine) Configure(now mihf.Time, items []mihf.ThresholdConfig) error {
+	next := append([]threshold(nil), m.params.items...)
+	for i, c := range items {
+		if err := checkThreshold(c); err != nil {
+			return fmt.Errorf("threshold %d: %w", i, err)
+		}
+		next = without(next, c)
+		if c.Action == mihf.ThresholdCancel {
+			continue
+		}
+		if len(next) >= MaxThresholds {
+			return fmt.Errorf("threshold %d: %w: at most %d on a link", i, mihf.ErrLimit, MaxThresholds)
+		}
+		if c.Hysteresis == 0 {
+			c.Hysteresis = defaultHysteresis(c.Parameter)
+		}
+		t := threshold{cfg: c}
+		if c.Period > 0 {
+			t.due = now.Add(c.Period)
+		}
+		next = append(next, t)
+	}
+	m.params.items = next
+	m.schedule()
+	return nil
+}
+
+func checkThreshold(c mihf.ThresholdConfig) error {
+	if int(c.Parameter) >= mihf.NumParameters {
+		return fmt.Errorf("%w: parameter %d is not known", mihf.ErrInvalid, c.Parameter)
+	}
+	if c.Action > mihf.ThresholdCancel {
+		return fmt.Errorf("%w: action %d is not known", mihf.ErrInvalid, c.Action)
+	}
+	t, has := c.Threshold.Get()
+	if has {
+		if err := c.Parameter.Check(t.Value); err != nil {
+			return fmt.Errorf("%w: %w", mihf.ErrInvalid, err)
+		}
+		if t.Direction > mihf.ThresholdBelow {
+			return fmt.Errorf("%w: direction %d is not known", mihf.ErrInvalid, t.Direction)
+		}
+	}
+	if c.Period != 0 && c.Period < MinPeriod {
+		return fmt.Errorf("%w: period %v is below %v", mihf.ErrInvalid, c.Period, MinPeriod)
+	}
+	if !(c.Hysteresis >= 0 && c.Hysteresis < 1e12) {
+		return fmt.Errorf("%w: hysteresis %v is not a distance", mihf.ErrInvalid, c.Hysteresis)
+	}
+	if !has && c.Period == 0 && c.Action != mihf.ThresholdCancel {
+		return fmt.Errorf("%w: neither a threshold nor a period", mihf.ErrInvalid)
+	}
+	return nil
+}
+
+// without removes the items that c names.
+func without(items []threshold, c mihf.ThresholdConfig) []threshold {
+	all := !c.Threshold.Known() && c.Period == 0
+	kept := items[:0:0]
+	for _, t := range items {
+		same := t.cfg.Threshold == c.Threshold && (t.cfg.Period > 0) == (c.Period > 0)
+		if t.cfg.Parameter == c.Parameter && (all || same) {
+			continue
+		}
+		kept = append(kept, t)
+	}
+	return kept
+}
+
+// observeValues takes new values: crossings are reported at once, changes at most every
+// ReportEvery.
+func (m *Machine) observeValues(now mihf.Time, o *mihf.Observation, ev *Events) {
+	taken := o.At.Add(-o.Age)
+	for p := range mihf.Parameter(mihf.NumParameters) {
+		v, ok := o.Values.Get(p)
+		if !ok || taken.Before(m.params.valueAt[p]) {
+			continue
+		}
+		m.params.values.Set(p, v)
+		m.params.valueAt[p] = taken
+		m.params.at = max(m.params.at, taken)
+		crossed := m.cross(p, v, taken, ev)
+		if last, known := m.params.reported.Get(p); crossed || (known && last == v) {
+			continue
+		}
+		if now.Before(m.params.nextOK[p]) {
+			m.params.pending |= 1 << p
+			continue
+		}
+		m.report(now, p, ev)
+	}
+	m.schedule()
+}
+
+// cross reports the thresholds that v crosses and whether there was one.
+func (m *Machine) cross(p mihf.Parameter, v float64, at mihf.Time, ev *Events) bool {
+	crossed := false
+	items := m.params.items
+	for i := 0; i < len(items); i++ {
+		t := &items[i]
+		level, has := t.cfg.Threshold.Get()
+		if !has || t.cfg.Parameter != p {
+			continue
+		}
+		beyond, back := v > level.Value, v <= level.Value-t.cfg.Hysteresis
+		if level.Direction == mihf.ThresholdBelow {
+			beyond, back = v < level.Value, v >= level.Value+t.cfg.Hysteresis
+		}
+		if t.fired {
+			t.fired = !back
+			continue
+		}
+		if !beyond {
+			continue
+		}
+		t.fired, crossed = true, true
+		e := ev.add(at, m.link, mihf.LinkParametersReport)
+		e.Report = mihf.Report{Parameter: p, Value: v, Previous: m.lastReported(p), Threshold: t.cfg.Threshold}
+		if t.cfg.Action == mihf.ThresholdOneShot {
+			items = append(items[:i], items[i+1:]...)
+			m.params.items = items
+			i--
+		}
+	}
+	if crossed {
+		m.reportedNow(at, p, v)
+	}
+	return crossed
+}
+
+func (m *Machine) report(now mihf.Time, p mihf.Parameter, ev *Events) {
+	v, ok := m.params.values.Get(p)
+	if !ok {
+		return
+	}
+	e := ev.add(m.params.valueAt[p], m.link, mihf.LinkParametersReport)
+	e.Report = mihf.Report{Parameter: p, Value: v, Previous: m.lastReported(p)}
+	m.reportedNow(now, p, v)
+}
+
+func (m *Machine) lastReported(p mihf.Parameter) mihf.Opt[float64] {
+	if v, ok := m.params.reported.Get(p); ok {
+		return mihf.Some(v)
+	}
+	return mihf.Opt[float64]{}
+}
+
+func (m *Machine) reportedNow(now mihf.Time, p mihf.Parameter, v float64) {
+	m.params.reported.Set(p, v)
+	m.params.nextOK[p] = now.Add(m.cfg.ReportEvery)
+	m.params.pending &^= 1 << p
+}
+
+// advanceReports sends the reports that waited and the periodic ones.
+func (m *Machine) advanceReports(now mihf.Time, ev *Events) {
+	for p := range mihf.Parameter(mihf.NumParameters) {
+		if m.params.pending&(1<<p) != 0 && m.params.nextOK[p].Due(now) {
+			m.report(now, p, ev)
+		}
+	}
+	for i := range m.params.items {
+		t := &m.params.items[i]
+		if !t.due.Due(now) {
+			continue
+		}
+		for t.due.Due(now) {
+			t.due = t.due.Add(max(t.cfg.Period, now.Sub(t.due)/t.cfg.Period*t.cfg.Period))
+		}
+		if v, ok := m.params.values.Get(t.cfg.Parameter); ok {
+			e := ev.add(m.params.valueAt[t.cfg.Parameter], m.link, mihf.LinkParametersReport)
+			e.Report = mihf.Report{Parameter: t.cfg.Parameter, Value: v, Previous: m.lastReported(t.cfg.Parameter), Periodic: true}
+			m.reportedNow(now, t.cfg.Parameter, v)
+		}
+	}
+	m.schedule()
+}
+
+func (m *Machine) schedule() {
+	m.params.next = 0
+	for p := range mihf.NumParameters {
+		if m.params.pending&(1<<p) != 0 {
+			m.params.next = mihf.Sooner(m.params.next, m.params.nextOK[p])
+		}
+	}
+	for i := range m.params.items {
+		m.params.next = mihf.Sooner(m.params.next, m.params.items[i].due)
+	}
+}
+
+// Values returns the newest values and when the newest of them was true.
+func (m *Machine) Values() (*mihf.Values, mihf.Time) { return &m.params.values, m.params.at }
