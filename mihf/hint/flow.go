@@ -1,0 +1,162 @@
+package hint
+
+import (
+	"time"
+
+	"mihf.dev/mihf"
+)
+
+// Config holds the defaults and bounds of the policy. [Defaults] gives the ones in force
+// without configuration.
+type Config struct {
+	RTT        time.Duration // of a flow that gives none
+	LocalDrain time.Duration // of a flow that gives none
+	Recovery   time.Duration // of a flow that gives none
+	Lease      time.Duration
+	MaxFreeze  time.Duration // of a flow that gives none, and the upper bound
+	MinMargin  time.Duration // dispatch margin before it is measured, and its lower bound
+	MaxMargin  time.Duration
+
+	BudgetShare  float64
+	BudgetWindow time.Duration
+	Backoff      time.Duration // after the first freeze that was needless; doubles
+	MaxBackoff   time.Duration
+}
+
+// Defaults returns the configuration in force where nothing is configured.
+func Defaults() Config {
+	return Config{
+		RTT:          100 * time.Millisecond,
+		LocalDrain:   10 * time.Millisecond,
+		Recovery:     time.Second,
+		Lease:        3 * time.Second,
+		MaxFreeze:    60 * time.Second,
+		MinMargin:    5 * time.Millisecond,
+		MaxMargin:    500 * time.Millisecond,
+		BudgetShare:  0.02,
+		BudgetWindow: 10 * time.Minute,
+		Backoff:      2 * time.Second,
+		MaxBackoff:   5 * time.Minute,
+	}
+}
+
+// flow is the policy's state of one flow.
+type flow struct {
+	spec  mihf.FlowSpec
+	owner uint32
+	link  mihf.LinkID
+	epoch uint64
+
+	frozen     bool
+	since      mihf.Time
+	prediction mihf.PredictionID // zero: a late freeze
+	lossCame   bool              // what it was frozen for has come
+	renewAt    mihf.Time
+	budgetEnd  mihf.Time // when the budget ends this freeze; zero once the loss came
+	prepared   mihf.PredictionID
+	abandoned  bool
+
+	needless  spending
+	backoff   time.Duration
+	pausedTil mihf.Time // no predicted freeze before
+
+	acked   uint64
+	lastAck mihf.AckResult
+}
+
+// rtt returns the RTT in force.
+func (f *flow) rtt(cfg *Config) time.Duration {
+	if f.spec.RTT > 0 {
+		return f.spec.RTT
+	}
+	return cfg.RTT
+}
+
+// lead returns how long before the loss the flow must be frozen.
+func (f *flow) lead(cfg *Config, margin time.Duration) time.Duration {
+	if f.spec.Lead > 0 {
+		return f.spec.Lead
+	}
+	receive := f.rtt(cfg) + margin
+	send := cfg.LocalDrain + margin
+	if f.spec.LocalDrain > 0 {
+		send = f.spec.LocalDrain + margin
+	}
+	switch f.spec.Direction {
+	case mihf.DirectionReceive:
+		return receive
+	case mihf.DirectionSend:
+		return send
+	default:
+		return max(receive, send)
+	}
+}
+
+func (f *flow) maxFreeze(cfg *Config) time.Duration {
+	if f.spec.MaxFreeze > 0 {
+		return min(f.spec.MaxFreeze, cfg.MaxFreeze)
+	}
+	return cfg.MaxFreeze
+}
+
+func (f *flow) costMiss(cfg *Config) time.Duration {
+	if f.spec.CostMiss > 0 {
+		return f.spec.CostMiss
+	}
+	if f.spec.Recovery > 0 {
+		return f.rtt(cfg) + f.spec.Recovery
+	}
+	return f.rtt(cfg) + cfg.Recovery
+}
+
+func (f *flow) takes(k mihf.HintKind) bool {
+	return f.spec.Hints == 0 || f.spec.Hints.Has(k)
+}
+
+// mayFreeze reports whether a freeze could help the flow at all.
+func (f *flow) mayFreeze() bool {
+	return !f.frozen && !f.abandoned && f.takes(mihf.HintFreeze) && f.spec.Continuity != mihf.ContinuityNone
+}
+
+// next returns the flow's own deadline.
+func (f *flow) next(cfg *Config) mihf.Time {
+	if !f.frozen {
+		return 0
+	}
+	t := mihf.Sooner(f.renewAt, f.since.Add(f.maxFreeze(cfg)))
+	return mihf.Sooner(t, f.budgetEnd)
+}
+
+// spending remembers how long the flow was frozen needlessly, in the budget's window.
+type spending struct {
+	spans [32]span // newest last; when full the two oldest are joined
+	n     int
+}
+
+type span struct {
+	end  mihf.Time
+	long time.Duration
+}
+
+func (s *spending) add(end mihf.Time, long time.Duration) {
+	if s.n == len(s.spans) {
+		s.spans[1].long += s.spans[0].long
+		copy(s.spans[:], s.spans[1:])
+		s.n--
+	}
+	s.spans[s.n] = span{end, long}
+	s.n++
+}
+
+// within returns the time spent in the window before now.
+func (s *spending) within(now mihf.Time, window time.Duration) time.Duration {
+	var sum time.Duration
+	from := now.Add(-window)
+	for _, x := range s.spans[:s.n] {
+		if x.end.Before(from) {
+			continue
+		}
+		sum += min(x.long, x.end.Sub(from))
+	}
+	return sum
+}

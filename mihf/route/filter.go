@@ -1,0 +1,63 @@
+package route
+
+import (
+	"fmt"
+	"slices"
+
+	"mihf.dev/mihf"
+)
+
+// MaxFilterLinks bounds the links that one subscription names.
+const MaxFilterLinks = 256
+
+// Filter is what one subscription wants and may see. It is immutable and may be used by
+// any goroutine.
+type Filter struct {
+	links []mihf.LinkID
+	kinds mihf.KindSet
+	hints bool
+	owner mihf.Opt[uint32] // hints of this owner's flows only; unknown: of all
+}
+
+// NewFilter checks a subscription. Hints are limited to the caller's own flows unless it
+// may see any.
+func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, access *Access) (*Filter, error) {
+	if len(req.Links) > MaxFilterLinks {
+		return nil, fmt.Errorf("%w: %d links in one subscription, at most %d", mihf.ErrLimit, len(req.Links), MaxFilterLinks)
+	}
+	for _, l := range req.Links {
+		if !l.Valid() {
+			return nil, fmt.Errorf("%w: link id %q", mihf.ErrInvalid, string(l))
+		}
+	}
+	if req.Kinds>>mihf.NumKinds != 0 || req.Kinds.Has(0) {
+		return nil, fmt.Errorf("%w: unknown kinds of event", mihf.ErrInvalid)
+	}
+	f := &Filter{links: slices.Clone(req.Links), kinds: req.Kinds, hints: req.Hints}
+	if f.hints && !access.Any(who) {
+		uid, known := who.UID.Get()
+		if !known {
+			return nil, fmt.Errorf("%w: hints are shown to their flow's owner, and the caller's uid is not known", mihf.ErrPermission)
+		}
+		f.owner = mihf.Some(uid)
+	}
+	return f, nil
+}
+
+// Kind reports whether events of the kind may pass.
+func (f *Filter) Kind(k mihf.Kind) bool { return f.kinds == 0 || f.kinds.Has(k) }
+
+// Event reports whether the event passes. An event without a link passes any choice of
+// links.
+func (f *Filter) Event(e *mihf.Event) bool {
+	return f.Kind(e.Kind) && (len(f.links) == 0 || e.Link == "" || slices.Contains(f.links, e.Link))
+}
+
+// Hint reports whether the hint passes.
+func (f *Filter) Hint(h *mihf.Hint) bool {
+	if !f.hints || (len(f.links) > 0 && !slices.Contains(f.links, h.Link)) {
+		return false
+	}
+	owner, only := f.owner.Get()
+	return !only || owner == h.Owner
+}
