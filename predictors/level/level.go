@@ -189,9 +189,6 @@ func (p *Predictor) detected(now mihf.Time, o *mihf.Observation) {
 		return
 	}
 	at := min(o.At, now).Add(-max(o.Age, 0))
-	if stale(now, at) {
-		return
-	}
 	for i := range floors {
 		if v, ok := d.Values.Get(floors[i].parameter); ok {
 			p.candidates.add(candidate{poa: d.PoA, series: i, value: v, at: at})

@@ -149,6 +149,14 @@ func testNothingKnown(t *testing.T, m predictors.Method) {
 	if _, ok := h.f.Loss.Quantile(0.5); ok || !h.last {
 		t.Errorf("forecast %v, with a time to loss: %v, of a good link", h.last, ok)
 	}
+	h = newHarness(t, m)
+	s := Signal{Level: Ramp(-70, 0, -3)}
+	s.Play(1, 10*time.Second, func(o *mihf.Observation) { // what a sleeping modem shows
+		o.Age = time.Minute
+		if h.feed(o); h.last {
+			t.Fatal("a forecast from readings that are a minute old")
+		}
+	})
 }
 
 func testTruthIgnored(t *testing.T, m predictors.Method) {

@@ -139,6 +139,12 @@ func testStaleComparison(t *testing.T, m predictors.Method) {
 		}
 		h.wantNoAlarm()
 	}
+	h := newHarness(t, m)
+	h.feed(candidate(Start.Add(-ms), 0, -50))
+	h.play(Signal{Level: Steady(-80), PoA: "02:00:00:00:00:01"}, 1, time.Minute)
+	if p := h.f.Handover.Within(mihf.ForecastHorizon); p >= mihf.MinProbability {
+		t.Errorf("candidate heard a minute ago: P(handover) = %.2f", p)
+	}
 }
 
 // A signal that falls to -83 dBm within seconds and comes back: whatever is announced

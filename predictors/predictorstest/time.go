@@ -52,18 +52,21 @@ func testScan(t *testing.T, m predictors.Method) {
 // "gap > 2 periods => samples flushed, all links re-evaluated": a trend does not go on
 // behind a suspend, whether the sensor told of it or the clock alone.
 func testSuspend(t *testing.T, m predictors.Method) {
-	for _, told := range []bool{true, false} {
+	for _, c := range []struct {
+		gap  time.Duration
+		told bool
+	}{{8 * time.Hour, true}, {8 * time.Hour, false}, {200 * ms, true}} {
 		h := newHarness(t, m)
 		h.play(Signal{Level: Ramp(-60, 2, -3), Noise: 1}, 1, 7*time.Second)
-		wake := Start.Add(8 * time.Hour)
+		wake := Start.Add(7*time.Second + c.gap)
 		before := h.alarms
-		if told {
-			h.feed(&mihf.Observation{At: wake, Kind: mihf.ObsResume, Gap: 8 * time.Hour})
+		if c.told {
+			h.feed(&mihf.Observation{At: wake, Kind: mihf.ObsResume, Gap: c.gap})
 		} else {
 			h.ask(wake)
 		}
 		if h.last {
-			t.Errorf("told %v: a forecast at once after a suspend", told)
+			t.Errorf("%+v: a forecast at once after a suspend", c)
 		}
 		s := Signal{Level: Steady(-78), Noise: 2, Round: 1}
 		s.Play(2, 10*time.Second, func(o *mihf.Observation) {
@@ -71,7 +74,7 @@ func testSuspend(t *testing.T, m predictors.Method) {
 			h.feed(o)
 		})
 		if !h.last || h.alarms > before {
-			t.Errorf("told %v: after a suspend forecast %v, %d alarms", told, h.last, h.alarms-before)
+			t.Errorf("%+v: after a suspend forecast %v, %d alarms", c, h.last, h.alarms-before)
 		}
 	}
 }
@@ -81,16 +84,19 @@ func testSuspend(t *testing.T, m predictors.Method) {
 func testClockSteps(t *testing.T, m predictors.Method) {
 	for _, step := range []time.Duration{-time.Hour + 1, -time.Minute, -5 * time.Second, -ms, time.Hour} {
 		h := newHarness(t, m)
-		s := Signal{Level: Steady(-75), Noise: 2, Round: 1}
-		s.Play(1, 40*time.Second, func(o *mihf.Observation) {
-			if o.At.Sub(Start) > 20*time.Second {
+		s := Signal{Level: Ramp(-75, 40, -3), Noise: 1.5, Round: 1}
+		s.Play(1, 45*time.Second, func(o *mihf.Observation) {
+			since := o.At.Sub(Start)
+			if since > 20*time.Second {
 				o.At = o.At.Add(step)
 			}
 			h.feed(o)
+			if since < 40*time.Second {
+				h.wantNoAlarm()
+			}
 		})
-		h.wantNoAlarm()
-		if !h.last {
-			t.Errorf("step of %v: no forecast 20 s after it", step)
+		if h.alarms == 0 {
+			t.Errorf("step of %v: nothing was announced when the link failed after it", step)
 		}
 	}
 }
