@@ -217,3 +217,10 @@ func (p *Policy) Characteristics(now mihf.Time, id mihf.FlowID, lci *mihf.LCI, o
 		p.hint(now, f, mihf.HintCharacteristics, out).Characteristics = lci
 	}
 }
+
+// ThawAll thaws every frozen flow.
+func (p *Policy) ThawAll(now mihf.Time, u mihf.Unfreeze, out *Out) {
+	for _, f := range p.order {
+		p.thaw(now, f, u, out)
+	}
+}
