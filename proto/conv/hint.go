@@ -1,0 +1,93 @@
+package conv
+
+import (
+	"time"
+
+	"mihf.dev/mihf"
+	mihv1 "mihf.dev/proto/mih/v1"
+)
+
+// Hint encodes a hint.
+func (e Encoder) Hint(h *mihf.Hint) *mihv1.Hint {
+	p := &mihv1.Hint{
+		Flow: text(h.Flow), Link: text(h.Link), Epoch: h.Epoch, BootId: bootID(h.Boot),
+		PredictionId: h.Prediction.String(), Sequence: h.Sequence, Age: e.age(h.At),
+	}
+	switch h.Kind {
+	case mihf.HintFreeze:
+		p.Kind = &mihv1.Hint_Freeze{Freeze: e.freeze(h.At, &h.Freeze)}
+	case mihf.HintUnfreeze:
+		p.Kind = &mihv1.Hint_Unfreeze{Unfreeze: &mihv1.Unfreeze{
+			Cause: shifted[mihv1.UnfreezeCause](h.Unfreeze.Cause), Lci: e.LCI(h.Unfreeze.LCI), Recovery: h.Unfreeze.Recovery,
+		}}
+	case mihf.HintPrepare:
+		p.Kind = &mihv1.Hint_Prepare{Prepare: &mihv1.Prepare{Target: text(h.Prepare.Target), Deadline: e.ahead(h.At, h.Prepare.Deadline)}}
+	case mihf.HintSwitch:
+		p.Kind = &mihv1.Hint_Switch{Switch: &mihv1.Switch{Target: text(h.Switch.Target), Lci: e.LCI(h.Switch.LCI)}}
+	case mihf.HintAbandon:
+		p.Kind = &mihv1.Hint_Abandon{Abandon: &mihv1.Abandon{Reason: shifted[mihv1.AbandonReason](h.Abandon)}}
+	case mihf.HintCharacteristics:
+		p.Kind = &mihv1.Hint_Characteristics{Characteristics: &mihv1.Characteristics{Lci: e.LCI(h.Characteristics)}}
+	}
+	return p
+}
+
+func (e Encoder) freeze(at mihf.Time, f *mihf.Freeze) *mihv1.Freeze {
+	p := &mihv1.Freeze{
+		Lease: span(f.Lease), ExpectedOutage: span(f.ExpectedOutage), Reason: shifted[mihv1.FreezeReason](f.Reason),
+	}
+	if f.P10 != 0 || f.P50 != 0 || f.P90 != 0 {
+		p.TimeToLossP10, p.TimeToLossP50, p.TimeToLossP90 = e.ahead(at, f.P10), e.ahead(at, f.P50), e.ahead(at, f.P90)
+	}
+	return p
+}
+
+// Hint decodes a hint.
+func (d Decoder) Hint(p *mihv1.Hint) (mihf.Hint, error) {
+	r := d.reader()
+	h := mihf.Hint{
+		Sequence: p.GetSequence(), Boot: r.boot("boot_id", p.GetBootId()), Flow: mihf.FlowID(p.GetFlow()), Link: mihf.LinkID(p.GetLink()),
+		Epoch: p.GetEpoch(), Prediction: r.prediction("prediction_id", p.GetPredictionId()), At: r.ago("age", p.GetAge()),
+	}
+	switch k := p.GetKind().(type) {
+	case *mihv1.Hint_Freeze:
+		h.Kind = mihf.HintFreeze
+		r.within("freeze", func() { h.Freeze = r.freeze(h.At, k.Freeze) })
+	case *mihv1.Hint_Unfreeze:
+		h.Kind = mihf.HintUnfreeze
+		r.within("unfreeze", func() { h.Unfreeze = r.unfreeze(k.Unfreeze) })
+	case *mihv1.Hint_Prepare:
+		h.Kind = mihf.HintPrepare
+		h.Prepare = mihf.Prepare{Target: mihf.LinkID(k.Prepare.GetTarget()), Deadline: r.ahead("prepare.deadline", h.At, k.Prepare.GetDeadline())}
+	case *mihv1.Hint_Switch:
+		h.Kind = mihf.HintSwitch
+		h.Switch = mihf.Switch{Target: mihf.LinkID(k.Switch.GetTarget()), LCI: sub(r, "switch.lci", k.Switch.GetLci(), r.lci)}
+	case *mihv1.Hint_Abandon:
+		h.Kind = mihf.HintAbandon
+		h.Abandon = enum[mihf.AbandonReason](r, "abandon.reason", mihv1.AbandonReason_name, k.Abandon.GetReason())
+	case *mihv1.Hint_Characteristics:
+		h.Kind = mihf.HintCharacteristics
+		h.Characteristics = sub(r, "characteristics.lci", k.Characteristics.GetLci(), r.lci)
+	default:
+		r.fail("kind", "is absent or not known to this version")
+	}
+	return h, r.err
+}
+
+func (r *reader) freeze(at mihf.Time, p *mihv1.Freeze) mihf.Freeze {
+	return mihf.Freeze{
+		Lease:          r.duration("lease", p.GetLease(), 0, maxSpan),
+		P10:            r.ahead("time_to_loss_p10", at, p.GetTimeToLossP10()),
+		P50:            r.ahead("time_to_loss_p50", at, p.GetTimeToLossP50()),
+		P90:            r.ahead("time_to_loss_p90", at, p.GetTimeToLossP90()),
+		ExpectedOutage: r.duration("expected_outage", p.GetExpectedOutage(), 0, time.Duration(maxAge)),
+		Reason:         enum[mihf.FreezeReason](r, "reason", mihv1.FreezeReason_name, p.GetReason()),
+	}
+}
+
+func (r *reader) unfreeze(p *mihv1.Unfreeze) mihf.Unfreeze {
+	return mihf.Unfreeze{
+		Cause:    enum[mihf.UnfreezeCause](r, "cause", mihv1.UnfreezeCause_name, p.GetCause()),
+		Recovery: p.GetRecovery(), LCI: sub(r, "lci", p.GetLci(), r.lci),
+	}
+}

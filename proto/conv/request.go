@@ -1,0 +1,115 @@
+package conv
+
+import (
+	"math"
+	"time"
+
+	"mihf.dev/mihf"
+	mihv1 "mihf.dev/proto/mih/v1"
+)
+
+// minPeriod is the shortest period of a periodic report.
+const minPeriod = 10 * time.Millisecond
+
+// EncodeSubscribe encodes a subscription.
+func EncodeSubscribe(q *mihf.SubscribeRequest) *mihv1.SubscribeRequest {
+	p := &mihv1.SubscribeRequest{AfterSequence: q.After, BootId: bootID(q.Boot), Hints: q.Hints}
+	for _, l := range q.Links {
+		p.Links = append(p.Links, text(l))
+	}
+	for k := mihf.Kind(1); int(k) < mihf.NumKinds; k++ {
+		if q.Kinds.Has(k) {
+			p.Kinds = append(p.Kinds, mihv1.EventKind(k))
+		}
+	}
+	return p
+}
+
+// DecodeSubscribe decodes and checks a subscription.
+func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
+	r := &reader{}
+	q := mihf.SubscribeRequest{After: p.GetAfterSequence(), Boot: r.boot("boot_id", p.GetBootId()), Hints: p.GetHints()}
+	if q.Boot == 0 && q.After != 0 {
+		r.fail("boot_id", "is absent, but after_sequence names a place in one run of the broker")
+	}
+	if r.items("links", len(p.GetLinks()), maxItems) {
+		for _, s := range p.GetLinks() {
+			if s == "" {
+				r.fail("links", "an empty link id")
+			}
+			q.Links = append(q.Links, r.link("links", s))
+		}
+	}
+	for _, k := range p.GetKinds() {
+		if _, ok := mihv1.EventKind_name[int32(k)]; !ok || k == 0 {
+			r.fail("kinds", "%d is not a kind of event", k)
+			break
+		}
+		q.Kinds |= mihf.Kinds(mihf.Kind(k))
+	}
+	return q, r.err
+}
+
+// DecodeLink decodes and checks the link that a command is about.
+func DecodeLink(s string) (mihf.LinkID, error) {
+	r := &reader{}
+	if s == "" {
+		r.fail("link", "is absent")
+	}
+	return r.link("link", s), r.err
+}
+
+// DecodePredictionID decodes and checks the id of a prediction.
+func DecodePredictionID(s string) (mihf.PredictionID, error) {
+	r := &reader{}
+	if s == "" {
+		r.fail("prediction_id", "is absent")
+	}
+	return r.prediction("prediction_id", s), r.err
+}
+
+// EncodeThresholds encodes the items of Link_Configure_Thresholds. A number that is not
+// finite is sent as it is, so that the broker can refuse it.
+func EncodeThresholds(items []mihf.ThresholdConfig) []*mihv1.ThresholdConfig {
+	return each(items, func(c *mihf.ThresholdConfig) *mihv1.ThresholdConfig {
+		p := &mihv1.ThresholdConfig{
+			Parameter: shifted[mihv1.Parameter](c.Parameter), Action: shifted[mihv1.ThresholdAction](c.Action),
+			Hysteresis: c.Hysteresis, Period: span(c.Period),
+		}
+		if t, ok := c.Threshold.Get(); ok {
+			p.Threshold = &mihv1.Threshold{Value: t.Value, Direction: shifted[mihv1.ThresholdDirection](t.Direction)}
+		}
+		return p
+	})
+}
+
+// DecodeThresholds decodes and checks the items of Link_Configure_Thresholds.
+func DecodeThresholds(in []*mihv1.ThresholdConfig) ([]mihf.ThresholdConfig, error) {
+	r := &reader{}
+	if !r.items("items", len(in), maxItems) {
+		return nil, r.err
+	}
+	return list(r, "items", in, r.thresholdConfig), r.err
+}
+
+func (r *reader) thresholdConfig(p *mihv1.ThresholdConfig) mihf.ThresholdConfig {
+	c := mihf.ThresholdConfig{
+		Parameter:  r.parameter("parameter", p.GetParameter()),
+		Action:     enumOr[mihf.ThresholdAction](r, "action", mihv1.ThresholdAction_name, p.GetAction()),
+		Threshold:  r.threshold(p.GetThreshold()),
+		Hysteresis: r.finite("hysteresis", p.GetHysteresis()),
+		Period:     r.span("period", p.GetPeriod()),
+	}
+	if t, ok := c.Threshold.Get(); ok {
+		if err := c.Parameter.Check(t.Value); err != nil {
+			r.fail("threshold.value", "%v", err)
+		}
+	}
+	if c.Hysteresis < 0 || c.Hysteresis > math.MaxFloat32 {
+		r.fail("hysteresis", "%v is out of range", c.Hysteresis)
+	}
+	if c.Period != 0 && c.Period < minPeriod {
+		r.fail("period", "%v is shorter than %v", c.Period, minPeriod)
+	}
+	return c
+}
