@@ -39,7 +39,7 @@ func decode(b []byte, o *mihf.Observation) (refused int, err error) {
 	if err := json.Unmarshal(b, &l); err != nil {
 		return 0, err
 	}
-	*o = mihf.Observation{Link: mihf.LinkID(l.Link), Sensor: string(l.Sensor), PoA: mihf.PoA(l.PoA)}
+	*o = mihf.Observation{Link: mihf.LinkID(l.Link), Sensor: string(l.Sensor), PoA: mihf.PoA(l.PoA), Lost: l.Lost}
 	if o.Kind, err = parse("kind", l.Kind, mihf.ParseObservationKind); err != nil {
 		return 0, err
 	}
@@ -49,9 +49,6 @@ func decode(b []byte, o *mihf.Observation) (refused int, err error) {
 	refused = setValues(&o.Values, l.Values)
 	if l.Scanning != nil {
 		o.Scanning = *l.Scanning
-	}
-	if l.Lost != nil {
-		o.Lost = *l.Lost
 	}
 	if l.Reason != "" {
 		if o.Gone, err = parse("reason", l.Reason, mihf.ParseDownReason); err != nil {

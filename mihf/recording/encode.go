@@ -63,17 +63,14 @@ func (w *Writer) line(o *mihf.Observation) line {
 	t := toSeconds(o.At.Sub(w.start))
 	l := line{
 		T: &t, Kind: o.Kind.String(), Link: text(o.Link), Sensor: text(o.Sensor), Age: toSeconds(o.Age),
-		PoA: text(o.PoA), Values: values(&o.Values), Gap: toSeconds(o.Gap),
+		PoA: text(o.PoA), Values: values(&o.Values), Lost: o.Lost, Gap: toSeconds(o.Gap),
 		Facts: encodeFacts(o.Facts), Association: encodeAssociation(o.Association),
 	}
-	switch o.Kind {
-	case mihf.ObsScan:
+	if o.Kind == mihf.ObsScan || o.Scanning {
 		l.Scanning = &o.Scanning
-	case mihf.ObsResync:
-		l.Lost = &o.Lost
-	case mihf.ObsLinkGone:
+	}
+	if o.Kind == mihf.ObsLinkGone || o.Gone != 0 {
 		l.Reason = o.Gone.String()
-	default:
 	}
 	if d := o.Detected; d != nil {
 		l.Detected = &detected{PoA: text(d.PoA), SSID: d.SSID, Values: values(&d.Values)}

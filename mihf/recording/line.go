@@ -56,7 +56,7 @@ type line struct {
 	PoA         text               `json:"poa,omitzero"`
 	Values      map[string]float64 `json:"values,omitzero"`
 	Scanning    *bool              `json:"scanning,omitzero"`
-	Lost        *bool              `json:"lost,omitzero"`
+	Lost        bool               `json:"lost,omitzero"`
 	Gap         seconds            `json:"gap_s,omitzero"`
 	Reason      string             `json:"reason,omitzero"`
 	Facts       *facts             `json:"facts,omitzero"`

@@ -126,3 +126,17 @@ func Decompress(r io.Reader) (io.Reader, error) {
 	}
 	return z, nil
 }
+
+// Open returns the source in r, be it a recording or a trace, plain or gzip. A trace's
+// observations are given to link.
+func Open(r io.Reader, link mihf.LinkID) (Source, error) {
+	plain, err := Decompress(r)
+	if err != nil {
+		return nil, err
+	}
+	b := bufio.NewReader(plain)
+	if first, err := b.Peek(1); err == nil && first[0] != '{' {
+		return NewTraceReader(b, link)
+	}
+	return NewReader(b)
+}

@@ -268,6 +268,7 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(head + `{"t":0.1,"kind":"radio","link":"wifi-00000001","values":{"rssi_dbm":-61}}`))
 	f.Add([]byte(head + `{"t":1,"kind":"link","facts":{"name":"w\\xff","admin_up":true,"carrier":true,"oper_state":"up","addresses":[{"prefix":"10.0.0.2/24"}],"default_routes":[{"gateway":"10.0.0.1"}]}}`))
 	f.Add([]byte(head + `{"t":1,"kind":"association","association":{"state":"disconnected","ssid":"/w==","cause":"beacon_loss"}}` + "\n{}\n"))
+	f.Add([]byte(head + `{"t":1,"kind":"radio","scanning":true,"lost":true,"reason":"removed"}`))
 	f.Add([]byte(head + `{"t":-1,"kind":"truth","truth":{"kind":"loss","until":3}}` + "\n" + `{"t":2,"kin`))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r, err := recording.NewReader(bytes.NewReader(in))

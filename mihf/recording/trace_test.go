@@ -147,3 +147,21 @@ func TestPublicTraces(t *testing.T) {
 		}
 	}
 }
+
+// Open tells a recording from a trace.
+func TestOpen(t *testing.T) {
+	for _, in := range []string{head + `{"t":0,"kind":"resync"}`, "t_s,row\n0,probe\n"} {
+		s, err := recording.Open(strings.NewReader(in), "wifi-00000001")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all := read(t, s); len(all) != 1 || all[0].At != recording.Base {
+			t.Errorf("%.20q: %+v", in, all)
+		}
+	}
+	for _, in := range []string{"", "nonsense", "{}", "\x1f\x8b"} {
+		if _, err := recording.Open(strings.NewReader(in), ""); err == nil {
+			t.Errorf("%q was opened", in)
+		}
+	}
+}
