@@ -12,7 +12,7 @@
 // # Limits
 //
 // The observations carry the name "replay" instead of the sensor that once made them.
-// A sensor plays once.
+// The recording is played once: Run called again goes on where it stopped.
 package replay
 
 import (
@@ -31,11 +31,15 @@ const Name = "replay"
 
 // Sensor plays one recording.
 type Sensor struct {
-	src   recording.Source
-	clock clock.Clock
-	start mihf.Time
-	ended chan struct{}
-	err   error // set before ended is closed
+	src    recording.Source
+	clock  clock.Clock
+	start  mihf.Time
+	player *Player          // nil before the first Run
+	next   mihf.Observation // read, and not yet emitted if waiting
+	due    mihf.Time
+	wait   bool
+	ended  chan struct{}
+	err    error // set before ended is closed
 }
 
 // New returns a sensor that plays src by the clock, faster or slower than real time if
@@ -60,40 +64,57 @@ func (s *Sensor) Err() error {
 	}
 }
 
-// Run plays the recording and then waits until ctx ends. It may be called once.
+// Run plays the recording and then waits until ctx ends.
 func (s *Sensor) Run(ctx context.Context, emit sensors.Emit) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	if s.start.IsZero() {
 		s.start = s.clock.Now()
 	}
+	if s.player == nil {
+		s.player = NewPlayer(s.src, s.start)
+	}
 	s.condition(emit, mihf.ConditionOK, "")
-	p := NewPlayer(s.src, s.start)
-	var o mihf.Observation
-	for {
-		due, ok := p.Next(&o)
-		if !ok {
-			break
-		}
-		if o.Kind == mihf.ObsTruth {
-			continue
-		}
-		if !s.wait(ctx, due) {
+	for s.read() {
+		if !s.until(ctx, s.due) {
 			return nil
 		}
-		o.At, o.Sensor = due, Name
-		emit(&o)
+		s.wait = false
+		s.next.At, s.next.Sensor = s.due, Name
+		emit(&s.next)
 	}
-	if s.err = p.Err(); s.err != nil {
-		s.condition(emit, mihf.ConditionDegraded, fmt.Sprintf("the recording cannot be read further: %v", s.err))
+	if err := s.player.Err(); err != nil {
+		s.condition(emit, mihf.ConditionDegraded, fmt.Sprintf("the recording cannot be read further: %v", err))
 	} else {
 		s.condition(emit, mihf.ConditionStopped, "the recording is over")
 	}
-	close(s.ended)
+	s.end()
 	<-ctx.Done()
 	return nil
 }
 
-// wait returns when the clock has reached the moment, or false when ctx has ended.
-func (s *Sensor) wait(ctx context.Context, due mihf.Time) bool {
+// read fetches the next observation that is not truth, unless one waits already.
+func (s *Sensor) read() bool {
+	for ok := true; !s.wait; s.wait = s.next.Kind != mihf.ObsTruth {
+		if s.due, ok = s.player.Next(&s.next); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Sensor) end() {
+	select {
+	case <-s.ended:
+	default:
+		s.err = s.player.Err()
+		close(s.ended)
+	}
+}
+
+// until returns when the clock has reached the moment, or false when ctx has ended.
+func (s *Sensor) until(ctx context.Context, due mihf.Time) bool {
 	for {
 		d := due.Sub(s.clock.Now())
 		if d <= 0 {

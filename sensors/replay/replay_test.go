@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/recording"
 	"mihf.dev/sensors"
 	"mihf.dev/sensors/replay"
+	"mihf.dev/sensors/sensorstest"
 )
 
 const head = `{"format":"mihf-recording","version":1}` + "\n"
@@ -134,6 +136,14 @@ func TestSensorBrokenRecording(t *testing.T) {
 	}
 }
 
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestContract(t *testing.T) {
+	sensorstest.Contract(t, func(t testing.TB) sensors.Sensor {
+		return replay.New(source(t, walk), clock.Scaled(1000), 0)
+	}, func(o *mihf.Observation) bool { return o.Kind == mihf.ObsRadio })
+}
+
 // Run ends with its context in the middle of a recording, and emits nothing afterwards.
 func TestSensorCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,6 +154,11 @@ func TestSensorCancelled(t *testing.T) {
 		n := 0
 		if err := s.Run(ctx, func(*mihf.Observation) { n++ }); err != nil || n != 1 || s.Err() != nil {
 			t.Errorf("%v, %d observations, want the condition only", err, n)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), 2*time.Hour)
+		defer cancel()
+		if err := s.Run(ctx, func(*mihf.Observation) { n++ }); err != nil || n != 7 {
+			t.Errorf("run again: %v, %d observations in all, want 7", err, n)
 		}
 	})
 }
