@@ -191,4 +191,3 @@ func TestRecordAgain(t *testing.T) {
 		t.Errorf("the second is another one (-once +twice)\n%s\n%s", diff, cmp.Diff(walk, once))
 	}
 }
-
