@@ -19,20 +19,20 @@ const (
 
 func TestConformance(t *testing.T) { predictorstest.Run(t, level.Method()) }
 
-// walk returns how long before the signal crosses -87 dBm P(loss within 2 s) first
+// lead returns how long before the signal crosses -87 dBm P(loss within 2 s) first
 // reached 0.5, in seconds; negative: it did not.
-func walk(seed uint64, slope float64, correlation time.Duration) float64 {
+func lead(seed uint64, slope float64, correlation time.Duration) float64 {
 	s := predictorstest.Signal{Level: predictorstest.Ramp(-60, 10, -slope), Noise: 2, Correlation: correlation, Round: 1}
 	cross := 10 + 27/slope
-	p, lead := level.New(), -1.0
+	p, first := level.New(), -1.0
 	var f mihf.Forecast
 	s.Play(seed, time.Duration(cross*1e9), func(o *mihf.Observation) {
 		p.Observe(o.At, o)
-		if lead < 0 && p.Forecast(o.At, &f) && f.Loss.Within(horizon) >= predictorstest.AlarmThreshold {
-			lead = cross - o.At.Sub(start).Seconds()
+		if first < 0 && p.Forecast(o.At, &f) && f.Loss.Within(horizon) >= predictorstest.AlarmThreshold {
+			first = cross - o.At.Sub(start).Seconds()
 		}
 	})
-	return lead
+	return first
 }
 
 // TestLead is the source of the table in docs/predictors.md.
@@ -49,7 +49,7 @@ func TestLead(t *testing.T) {
 		leads := make([]float64, seeds)
 		early := 0.0
 		for i := range leads {
-			leads[i] = walk(uint64(i), c.slope, c.correlation)
+			leads[i] = lead(uint64(i), c.slope, c.correlation)
 			if leads[i] >= 0.2 {
 				early++
 			}
