@@ -1,0 +1,154 @@
+package config
+
+import (
+	"io/fs"
+	"log/slog"
+	"time"
+)
+
+// Config is a valid configuration. Comments give what the sample doesn't.
+type Config struct {
+	Node      Node      `toml:"node"`
+	Broker    Broker    `toml:"broker"`
+	Link      Link      `toml:"link"`
+	Hint      Hint      `toml:"hint"`
+	Predictor Predictor `toml:"predictor"`
+	Sensors   Sensors   `toml:"sensors"`
+	GRPC      GRPC      `toml:"grpc"`
+	Access    Access    `toml:"access"`
+	Log       Log       `toml:"log"`
+	Metrics   Metrics   `toml:"metrics"`
+}
+
+// Node is the host that the daemon runs on.
+type Node struct {
+	Name string `toml:"name"` // "": the host's name
+}
+
+// Broker holds the sizes of the broker's queues and its limits.
+type Broker struct {
+	Inputs         int `toml:"inputs"`
+	Replay         int `toml:"replay"`
+	Reports        int `toml:"reports"`
+	MaxSubscribers int `toml:"max_subscribers"`
+	MaxFlows       int `toml:"max_flows"`
+	Mailbox        int `toml:"mailbox"`
+}
+
+// Link says when the observations of a link become events.
+type Link struct {
+	Settle         time.Duration `toml:"settle"`
+	RoamWithhold   time.Duration `toml:"roam_withhold"`
+	HoldDown       time.Duration `toml:"hold_down"`
+	RouteHold      time.Duration `toml:"route_hold"`
+	Horizon        time.Duration `toml:"horizon"`
+	Threshold      float64       `toml:"threshold"`
+	RollbackBelow  float64       `toml:"rollback_below"`
+	RollbackFor    time.Duration `toml:"rollback_for"`
+	FlapGuard      time.Duration `toml:"flap_guard"`
+	GuardThreshold float64       `toml:"guard_threshold"`
+	MaxOpen        time.Duration `toml:"max_open"`
+	RevisionEvery  time.Duration `toml:"revision_every"`
+	ReportEvery    time.Duration `toml:"report_every"`
+}
+
+// Hint holds the policy's bounds, and what is assumed of a flow that doesn't say.
+type Hint struct {
+	RTT          time.Duration `toml:"rtt"`
+	LocalDrain   time.Duration `toml:"local_drain"`
+	Recovery     time.Duration `toml:"recovery"`
+	Lease        time.Duration `toml:"lease"`
+	MaxFreeze    time.Duration `toml:"max_freeze"`
+	MinMargin    time.Duration `toml:"min_margin"`
+	MaxMargin    time.Duration `toml:"max_margin"`
+	BudgetShare  float64       `toml:"budget_share"`
+	BudgetWindow time.Duration `toml:"budget_window"`
+	Backoff      time.Duration `toml:"backoff"`
+	MaxBackoff   time.Duration `toml:"max_backoff"`
+}
+
+// Predictor says how links are forecast.
+type Predictor struct {
+	Method        string        `toml:"method"` // a name of Known.Predictors, or [NoPredictor]
+	EvaluateEvery time.Duration `toml:"evaluate_every"`
+}
+
+// NoPredictor is the method that forecasts nothing.
+const NoPredictor = "none"
+
+// Sensors holds a section for each sensor.
+type Sensors struct {
+	Rtnl    Rtnl    `toml:"rtnl"`
+	Suspend Suspend `toml:"suspend"`
+}
+
+// Rtnl is the sensor for links, addresses and routes.
+type Rtnl struct {
+	Enabled     bool          `toml:"enabled"`
+	Settle      time.Duration `toml:"settle"`
+	Reconcile   time.Duration `toml:"reconcile"`
+	BufferBytes int           `toml:"buffer_bytes"`
+}
+
+// Suspend is the sensor for suspend and resume.
+type Suspend struct {
+	Enabled bool `toml:"enabled"`
+}
+
+// GRPC is the gRPC front. Cert, Key and ClientCA are set where Listen is.
+type GRPC struct {
+	Socket   string      `toml:"socket"` // "": Paths.Socket
+	Mode     fs.FileMode `toml:"mode"`
+	Group    string      `toml:"group"` // "": the daemon's own
+	Listen   string      `toml:"listen"`
+	Cert     string      `toml:"cert"`
+	Key      string      `toml:"key"`
+	ClientCA string      `toml:"client_ca"`
+}
+
+// Access says who of those who may connect may do what.
+type Access struct {
+	RegisterAnyUIDs []uint32 `toml:"register_any_uids"`
+	CommandUIDs     []uint32 `toml:"command_uids"`
+}
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  slog.Level `toml:"level"`
+	Format string     `toml:"format"` // "text" or "json"
+}
+
+// Metrics is the Prometheus endpoint.
+type Metrics struct {
+	Listen      string `toml:"listen"` // "": none
+	AllowRemote bool   `toml:"allow_remote"`
+}
+
+// Defaults returns the configuration in force where nothing is configured.
+func Defaults() Config {
+	return Config{
+		Broker: Broker{Inputs: 1024, Replay: 4096, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 4096, Mailbox: 1024},
+		Link: Link{
+			Settle: 30 * time.Millisecond, RoamWithhold: 3 * time.Second,
+			HoldDown: 5 * time.Second, RouteHold: 5 * time.Second,
+			Horizon: 2 * time.Second, Threshold: 0.5,
+			RollbackBelow: 0.2, RollbackFor: 500 * time.Millisecond,
+			FlapGuard: 30 * time.Second, GuardThreshold: 0.9, MaxOpen: 30 * time.Second,
+			RevisionEvery: 250 * time.Millisecond, ReportEvery: 100 * time.Millisecond,
+		},
+		Hint: Hint{
+			RTT: 100 * time.Millisecond, LocalDrain: 10 * time.Millisecond, Recovery: time.Second,
+			Lease: 3 * time.Second, MaxFreeze: time.Minute,
+			MinMargin: 5 * time.Millisecond, MaxMargin: 500 * time.Millisecond,
+			BudgetShare: 0.02, BudgetWindow: 10 * time.Minute,
+			Backoff: 2 * time.Second, MaxBackoff: 5 * time.Minute,
+		},
+		Predictor: Predictor{Method: "level-slope", EvaluateEvery: 50 * time.Millisecond},
+		Sensors: Sensors{
+			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20},
+			Suspend: Suspend{Enabled: true},
+		},
+		GRPC: GRPC{Mode: 0o660},
+		Log:  Log{Level: slog.LevelInfo, Format: "text"},
+	}
+}

@@ -1,0 +1,91 @@
+package config
+
+// rawConfig is what a file says. Nil is "not given", everywhere. Durations, modes and
+// levels are strings there; values are checked by the methods into (see check.go).
+type rawConfig struct {
+	Node struct {
+		Name *string `toml:"name"`
+	} `toml:"node"`
+	Broker    rawBroker `toml:"broker"`
+	Link      rawLink   `toml:"link"`
+	Hint      rawHint   `toml:"hint"`
+	Predictor struct {
+		Method        *string `toml:"method"`
+		EvaluateEvery *string `toml:"evaluate_every"`
+	} `toml:"predictor"`
+	Sensors struct {
+		Rtnl    rawRtnl `toml:"rtnl"`
+		Suspend struct {
+			Enabled *bool `toml:"enabled"`
+		} `toml:"suspend"`
+	} `toml:"sensors"`
+	GRPC   rawGRPC `toml:"grpc"`
+	Access struct {
+		RegisterAnyUIDs []uint32 `toml:"register_any_uids"`
+		CommandUIDs     []uint32 `toml:"command_uids"`
+	} `toml:"access"`
+	Log struct {
+		Level  *string `toml:"level"`
+		Format *string `toml:"format"`
+	} `toml:"log"`
+	Metrics struct {
+		Listen      *string `toml:"listen"`
+		AllowRemote *bool   `toml:"allow_remote"`
+	} `toml:"metrics"`
+}
+
+type rawBroker struct {
+	Inputs         *int `toml:"inputs"`
+	Replay         *int `toml:"replay"`
+	Reports        *int `toml:"reports"`
+	MaxSubscribers *int `toml:"max_subscribers"`
+	MaxFlows       *int `toml:"max_flows"`
+	Mailbox        *int `toml:"mailbox"`
+}
+
+type rawLink struct {
+	Settle         *string  `toml:"settle"`
+	RoamWithhold   *string  `toml:"roam_withhold"`
+	HoldDown       *string  `toml:"hold_down"`
+	RouteHold      *string  `toml:"route_hold"`
+	Horizon        *string  `toml:"horizon"`
+	Threshold      *float64 `toml:"threshold"`
+	RollbackBelow  *float64 `toml:"rollback_below"`
+	RollbackFor    *string  `toml:"rollback_for"`
+	FlapGuard      *string  `toml:"flap_guard"`
+	GuardThreshold *float64 `toml:"guard_threshold"`
+	MaxOpen        *string  `toml:"max_open"`
+	RevisionEvery  *string  `toml:"revision_every"`
+	ReportEvery    *string  `toml:"report_every"`
+}
+
+type rawHint struct {
+	RTT          *string  `toml:"rtt"`
+	LocalDrain   *string  `toml:"local_drain"`
+	Recovery     *string  `toml:"recovery"`
+	Lease        *string  `toml:"lease"`
+	MaxFreeze    *string  `toml:"max_freeze"`
+	MinMargin    *string  `toml:"min_margin"`
+	MaxMargin    *string  `toml:"max_margin"`
+	BudgetShare  *float64 `toml:"budget_share"`
+	BudgetWindow *string  `toml:"budget_window"`
+	Backoff      *string  `toml:"backoff"`
+	MaxBackoff   *string  `toml:"max_backoff"`
+}
+
+type rawRtnl struct {
+	Enabled     *bool   `toml:"enabled"`
+	Settle      *string `toml:"settle"`
+	Reconcile   *string `toml:"reconcile"`
+	BufferBytes *int    `toml:"buffer_bytes"`
+}
+
+type rawGRPC struct {
+	Socket   *string `toml:"socket"`
+	Mode     *string `toml:"mode"`
+	Group    *string `toml:"group"`
+	Listen   *string `toml:"listen"`
+	Cert     *string `toml:"cert"`
+	Key      *string `toml:"key"`
+	ClientCA *string `toml:"client_ca"`
+}
