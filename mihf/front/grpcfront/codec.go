@@ -1,0 +1,109 @@
+package grpcfront
+
+import (
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // registers the codec that ours stands on
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
+)
+
+// Field numbers of SubscribeResponse and of google.protobuf.Duration.
+const (
+	fieldPrevious  = 1
+	fieldHeld      = 2
+	fieldConflated = 3
+	fieldEvent     = 17
+	fieldSeconds   = 1
+	fieldNanos     = 2
+)
+
+// frame is a SubscribeResponse whose event is already encoded.
+type frame struct {
+	previous  uint64
+	held      time.Duration
+	conflated uint32
+	event     []byte
+}
+
+// maxFrameHead bounds what comes before the event's bytes: 5 numbers and their tags.
+const maxFrameHead = 64
+
+// head returns everything of the message but the event's bytes, which come last.
+func (f *frame) head() []byte {
+	b := make([]byte, 0, maxFrameHead)
+	if f.previous != 0 {
+		b = protowire.AppendVarint(protowire.AppendTag(b, fieldPrevious, protowire.VarintType), f.previous)
+	}
+	if f.held > 0 {
+		var d [2 * (1 + 10)]byte
+		held := d[:0]
+		if s := f.held / time.Second; s != 0 {
+			held = protowire.AppendVarint(protowire.AppendTag(held, fieldSeconds, protowire.VarintType), uint64(s))
+		}
+		if ns := f.held % time.Second; ns != 0 {
+			held = protowire.AppendVarint(protowire.AppendTag(held, fieldNanos, protowire.VarintType), uint64(ns))
+		}
+		b = protowire.AppendBytes(protowire.AppendTag(b, fieldHeld, protowire.BytesType), held)
+	}
+	if f.conflated != 0 {
+		b = protowire.AppendVarint(protowire.AppendTag(b, fieldConflated, protowire.VarintType), uint64(f.conflated))
+	}
+	b = protowire.AppendTag(b, fieldEvent, protowire.BytesType)
+	return protowire.AppendVarint(b, uint64(len(f.event)))
+}
+
+// codec is gRPC's own for messages and sends frames as they are.
+type codec struct{ encoding.CodecV2 }
+
+func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+
+// Marshal encodes a message or a frame.
+func (c codec) Marshal(v any) (mem.BufferSlice, error) {
+	f, ok := v.(*frame)
+	if !ok {
+		return c.CodecV2.Marshal(v)
+	}
+	return mem.BufferSlice{mem.SliceBuffer(f.head()), mem.SliceBuffer(f.event)}, nil
+}
+
+// slots is how many encoded events are kept; a power of two.
+const slots = 256
+
+// encodings keeps the newest events encoded, so that each is encoded once for all its
+// subscribers.
+type encodings struct {
+	node  mihf.NodeID
+	slots [slots]struct {
+		mu       sync.Mutex // guards the following
+		boot     mihf.BootID
+		sequence uint64
+		at       mihf.Time // of the encoding
+		bytes    []byte
+	}
+}
+
+// event returns the event's bytes and when they were made.
+func (c *encodings) event(now func() mihf.Time, ev *mihf.Event) ([]byte, mihf.Time, error) {
+	s := &c.slots[ev.Sequence%slots]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes != nil && s.sequence == ev.Sequence && s.boot == ev.Boot {
+		return s.bytes, s.at, nil
+	}
+	at := now()
+	b, err := proto.Marshal(conv.Encoder{Now: at, Wall: time.Now(), Node: c.node}.Event(ev))
+	if err != nil {
+		return nil, 0, err
+	}
+	if s.bytes == nil || ev.Boot != s.boot || ev.Sequence > s.sequence { // one who is behind does not push out newer ones
+		s.boot, s.sequence, s.at, s.bytes = ev.Boot, ev.Sequence, at, b
+	}
+	return b, at, nil
+}

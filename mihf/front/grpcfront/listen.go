@@ -1,0 +1,184 @@
+package grpcfront
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrRunning says that another server answers on the socket.
+var ErrRunning = errors.New("already running")
+
+// maxSocketPath is the longest path of a unix socket, without its final zero.
+const maxSocketPath = 107
+
+// ListenUnix listens on a unix socket of the mode and, where it exists and may be given,
+// the group. Nobody can connect before both are set. A socket that a dead server left is
+// replaced; one that answers gives an error that wraps [ErrRunning]; a file that is no
+// socket is never removed. The directory is made if only it is missing.
+func ListenUnix(path string, mode fs.FileMode, group string) (net.Listener, error) {
+	if len(path) > maxSocketPath {
+		return nil, fmt.Errorf("socket %s: the path has %d octets, at most %d", path, len(path), maxSocketPath)
+	}
+	dir := filepath.Dir(path)
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("socket directory: %w", err)
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	return bind(path, mode, group)
+}
+
+// lockDir keeps two starting servers from taking each other's socket for a dead one's.
+func lockDir(dir string) (unlock func(), err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("socket directory: %w", err)
+	}
+	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
+		_ = d.Close() // the lock's error says more
+		return nil, fmt.Errorf("lock socket directory %s: %w", dir, err)
+	}
+	return func() { _ = d.Close() }, nil // ends the lock; nothing was written
+}
+
+// removeStale removes a socket that nobody answers on.
+func removeStale(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("socket: %w", err)
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("socket %s: a file that is no socket is in the way; it was not removed", path)
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
+	switch {
+	case err == nil:
+		defer func() { _ = conn.Close() }() // was only a test
+		who := ""
+		if cred, err := peerCred(conn); err == nil && cred.Pid > 0 {
+			who = " as process " + strconv.Itoa(int(cred.Pid))
+		}
+		return fmt.Errorf("socket %s: %w%s", path, ErrRunning, who)
+	case errors.Is(err, unix.ECONNREFUSED):
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove a dead server's socket: %w", err)
+		}
+		return nil
+	case errors.Is(err, unix.EAGAIN):
+		return fmt.Errorf("socket %s: %w, and busy", path, ErrRunning)
+	default:
+		return fmt.Errorf("socket %s: is it in use? %w", path, err)
+	}
+}
+
+// bind gives the socket its owner and mode before it listens.
+func bind(path string, mode fs.FileMode, group string) (net.Listener, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socket: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer func() { _ = f.Close() }() // the listener has its own descriptor
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, fmt.Errorf("bind socket %s: %w", path, err)
+	}
+	ln, err := listen(f, path, mode, group)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(path))
+	}
+	return ln, nil
+}
+
+func listen(f *os.File, path string, mode fs.FileMode, group string) (net.Listener, error) {
+	if err := giveGroup(path, group); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, fmt.Errorf("socket mode: %w", err)
+	}
+	if err := unix.Listen(int(f.Fd()), unix.SOMAXCONN); err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	ln, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
+	if u, ok := ln.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(true)
+	}
+	return ln, nil
+}
+
+// giveGroup does nothing where the group does not exist or may not be given by us.
+func giveGroup(path, group string) error {
+	if group == "" {
+		return nil
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return nil //nolint:nilerr // no such group here: the mode alone decides
+	}
+	gid, err := strconv.Atoi(g.Gid)
+	if err != nil {
+		return fmt.Errorf("socket group %s: %w", group, err)
+	}
+	if err := os.Chown(path, -1, gid); err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("socket group %s: %w", group, err)
+	}
+	return nil
+}
+
+// countedListener closes what comes beyond a number of connections.
+type countedListener struct {
+	net.Listener
+	max     int64
+	open    *atomic.Int64
+	refused *atomic.Uint64
+}
+
+// Accept waits for a connection below the limit.
+func (l countedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.max {
+			return &countedConn{Conn: c, open: l.open}, nil
+		}
+		l.open.Add(-1)
+		l.refused.Add(1)
+		_ = c.Close() // refused: nobody is told its error
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	open *atomic.Int64
+	once sync.Once
+}
+
+// Close closes the connection and no longer counts it.
+func (c *countedConn) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
+}

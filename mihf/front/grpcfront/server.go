@@ -1,0 +1,220 @@
+package grpcfront
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+
+	"mihf.dev/mihf/front"
+	mihv1 "mihf.dev/proto/mih/v1"
+)
+
+// Options say how to serve. Fields that are zero mean the default that they name.
+type Options struct {
+	Broker    front.Broker
+	Listeners []net.Listener // unix sockets, and others where TLS is set; Run closes them
+	Logger    *slog.Logger   // nil: discard
+
+	// TLS is needed for listeners that are no unix sockets. It must require and verify
+	// client certificates.
+	TLS *tls.Config
+	// AdminNames are the common names of certificates that may do everything.
+	AdminNames []string
+
+	MaxConnections int           // 4096; more are closed at once
+	MaxStreams     uint32        // of one connection; 2048
+	Grace          time.Duration // for streams to end by themselves at the end of Run; 1 s
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 4096
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = 2048
+	}
+	if o.Grace <= 0 {
+		o.Grace = time.Second
+	}
+}
+
+// Sizes for many small connections: requests are short, and a write buffer is taken from
+// a pool while it is in use.
+const (
+	readBuffer    = 2 << 10
+	writeBuffer   = 16 << 10
+	maxRequest    = 64 << 10
+	maxHeaderList = 16 << 10
+)
+
+// Server is the gRPC front. See the package comment.
+type Server struct {
+	mihv1.UnimplementedEventServiceServer
+	mihv1.UnimplementedTransportServiceServer
+	mihv1.UnimplementedCommandServiceServer
+	mihv1.UnimplementedAdminServiceServer
+
+	o       Options
+	broker  front.Broker
+	log     *slog.Logger
+	grpc    *grpc.Server
+	health  *health.Server
+	ready   chan struct{}
+	readers sync.WaitGroup // of requests on Attach and Record streams
+	encoded encodings
+	counts  struct {
+		connections                                    atomic.Int64
+		refusedConnections, panics, encodeErrors, sent atomic.Uint64
+	}
+}
+
+// Counts are what a server has done since New.
+type Counts struct {
+	Connections        int    // open now
+	RefusedConnections uint64 // beyond MaxConnections
+	Sent               uint64 // deliveries
+	EncodeErrors       uint64 // events that could not be encoded and were skipped
+	Panics             uint64 // requests that ended in a panic
+}
+
+// New returns a server that does nothing until Run. It fails if the listeners would let
+// in callers that nobody authenticated.
+func New(o Options) (*Server, error) {
+	o.setDefaults()
+	if o.Broker == nil || len(o.Listeners) == 0 {
+		return nil, errors.New("gRPC front: a broker and a listener are needed")
+	}
+	creds, err := newCreds(o.TLS, o.AdminNames)
+	if err != nil {
+		return nil, err
+	}
+	for _, ln := range o.Listeners {
+		if ln.Addr().Network() != "unix" && o.TLS == nil {
+			return nil, fmt.Errorf("gRPC front on %v: TCP only with TLS and client certificates", ln.Addr())
+		}
+	}
+	s := &Server{o: o, broker: o.Broker, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
+	s.encoded.node = o.Broker.Node()
+	s.grpc = grpc.NewServer(s.options(creds)...)
+	mihv1.RegisterEventServiceServer(s.grpc, s)
+	mihv1.RegisterTransportServiceServer(s.grpc, s)
+	mihv1.RegisterCommandServiceServer(s.grpc, s)
+	mihv1.RegisterAdminServiceServer(s.grpc, s)
+	for name := range s.grpc.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+	}
+	healthv1.RegisterHealthServer(s.grpc, s.health)
+	reflection.Register(s.grpc)
+	return s, nil
+}
+
+func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.Creds(creds),
+		grpc.ForceServerCodecV2(newCodec()),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxConcurrentStreams(s.o.MaxStreams),
+		grpc.MaxRecvMsgSize(maxRequest),
+		grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.ReadBufferSize(readBuffer),
+		grpc.WriteBufferSize(writeBuffer),
+		grpc.SharedWriteBuffer(true),
+		grpc.WaitForHandlers(true),
+		grpc.UnaryInterceptor(s.guardUnary),
+		grpc.StreamInterceptor(s.guardStream),
+	}
+}
+
+// String names the task.
+func (s *Server) String() string { return "grpc" }
+
+// Ready is closed when the server accepts requests.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Counts returns what the server has done.
+func (s *Server) Counts() Counts {
+	return Counts{
+		Connections:        int(s.counts.connections.Load()),
+		RefusedConnections: s.counts.refusedConnections.Load(),
+		Sent:               s.counts.sent.Load(),
+		EncodeErrors:       s.counts.encodeErrors.Load(),
+		Panics:             s.counts.panics.Load(),
+	}
+}
+
+// Run serves until ctx ends and returns nil then. Streams are given [Options.Grace] to
+// deliver what the broker still says. It may be called once.
+func (s *Server) Run(ctx context.Context) error {
+	run, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var g errgroup.Group
+	for _, ln := range s.o.Listeners {
+		g.Go(func() error {
+			defer cancel() // one listener that fails ends the others
+			err := s.grpc.Serve(countedListener{
+				Listener: ln, max: int64(s.o.MaxConnections), open: &s.counts.connections, refused: &s.counts.refusedConnections,
+			})
+			if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+				return fmt.Errorf("gRPC front on %v: %w", ln.Addr(), err)
+			}
+			return nil
+		})
+	}
+	g.Go(func() error {
+		<-run.Done()
+		s.stop()
+		return nil
+	})
+	close(s.ready)
+	err := g.Wait()
+	s.readers.Wait()
+	return err
+}
+
+// stop lets streams end by themselves for a while, then ends them.
+func (s *Server) stop() {
+	s.health.Shutdown()
+	timer := time.AfterFunc(s.o.Grace, s.grpc.Stop)
+	s.grpc.GracefulStop()
+	timer.Stop()
+}
+
+// guardUnary keeps a panic in a request from ending the daemon.
+func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (resp any, err error) {
+	defer s.recovered(info.FullMethod, &err)
+	return h(ctx, req)
+}
+
+func (s *Server) guardStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
+	defer s.recovered(info.FullMethod, &err)
+	return h(srv, ss)
+}
+
+func (s *Server) recovered(method string, err *error) {
+	if p := recover(); p != nil {
+		s.counts.panics.Add(1)
+		s.log.Error("panic in a request", "method", method, "panic", p, "stack", string(debug.Stack()))
+		*err = status.Error(codes.Internal, "internal error; see the daemon's log")
+	}
+}
