@@ -139,11 +139,11 @@ func (p *Predictor) association(a *mihf.Association) {
 
 // scanning opens or closes the window in which the signal is not looked at.
 func (p *Predictor) scanning(now mihf.Time, on bool) {
-	switch {
-	case on && p.scan.IsZero():
-		p.scan = now
-	case !on && !p.scan.IsZero():
+	if !p.scan.IsZero() && !(on && p.inScan(now)) {
 		p.endScan()
+	}
+	if on && p.scan.IsZero() {
+		p.scan = now
 	}
 }
 
