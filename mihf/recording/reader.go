@@ -116,9 +116,9 @@ func (r *Reader) Read(o *mihf.Observation) error {
 // Decompress returns r decompressed if it is gzip, else as it is.
 func Decompress(r io.Reader) (io.Reader, error) {
 	b := bufio.NewReader(r)
-	magic, err := b.Peek(2)
-	if err != nil || magic[0] != 0x1f || magic[1] != 0x8b {
-		return b, nil // an empty or broken input shows when it is read
+	magic, _ := b.Peek(2) // an empty or broken input shows when it is read
+	if !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return b, nil
 	}
 	z, err := gzip.NewReader(b)
 	if err != nil {

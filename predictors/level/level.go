@@ -139,7 +139,7 @@ func (p *Predictor) association(a *mihf.Association) {
 
 // scanning opens or closes the window in which the signal is not looked at.
 func (p *Predictor) scanning(now mihf.Time, on bool) {
-	if !p.scan.IsZero() && !(on && p.inScan(now)) {
+	if !p.scan.IsZero() && (!on || !p.inScan(now)) {
 		p.endScan()
 	}
 	if on && p.scan.IsZero() {

@@ -43,8 +43,16 @@ func TestLead(t *testing.T) {
 		correlation time.Duration
 		want        float64 // share of walks announced at least 0.2 s before -87 dBm
 	}{
-		{1, 0, 0.95}, {1.5, 0, 0.98}, {2, 0, 1}, {3, 0, 1}, {4, 0, 1}, {6, 0, 1},
-		{1, 300 * ms, 0.80}, {2, 300 * ms, 0.95}, {3, 300 * ms, 0.97}, {6, 300 * ms, 0.95},
+		{1, 0, 0.95},
+		{1.5, 0, 0.98},
+		{2, 0, 1},
+		{3, 0, 1},
+		{4, 0, 1},
+		{6, 0, 1},
+		{1, 300 * ms, 0.80},
+		{2, 300 * ms, 0.95},
+		{3, 300 * ms, 0.97},
+		{6, 300 * ms, 0.95},
 	} {
 		leads := make([]float64, seeds)
 		early := 0.0

@@ -44,8 +44,8 @@ func (h *harness) observe(now mihf.Time, o *mihf.Observation) {
 	h.ask(now)
 }
 
-// ask takes a forecast and returns P(loss within AlarmHorizon), 0 where there is none.
-func (h *harness) ask(now mihf.Time) float64 {
+// ask takes a forecast, checks it, and notes whether it is an alarm.
+func (h *harness) ask(now mihf.Time) {
 	h.t.Helper()
 	h.last = h.p.Forecast(now, &h.f)
 	CheckForecast(h.t, &h.f)
@@ -61,7 +61,6 @@ func (h *harness) ask(now mihf.Time) float64 {
 		h.alarms++
 	}
 	h.on = p >= AlarmThreshold
-	return p
 }
 
 // silence asks every 100 ms without a sample.

@@ -66,9 +66,15 @@ func (s *Sensor) Err() error {
 
 // Run plays the recording and then waits until ctx ends.
 func (s *Sensor) Run(ctx context.Context, emit sensors.Emit) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		s.play(ctx, emit)
 	}
+	<-ctx.Done()
+	return nil
+}
+
+// play emits what is due, until the recording or ctx ends.
+func (s *Sensor) play(ctx context.Context, emit sensors.Emit) {
 	if s.start.IsZero() {
 		s.start = s.clock.Now()
 	}
@@ -78,7 +84,7 @@ func (s *Sensor) Run(ctx context.Context, emit sensors.Emit) error {
 	s.condition(emit, mihf.ConditionOK, "")
 	for s.read() {
 		if !s.until(ctx, s.due) {
-			return nil
+			return
 		}
 		s.wait = false
 		s.next.At, s.next.Sensor = s.due, Name
@@ -90,16 +96,16 @@ func (s *Sensor) Run(ctx context.Context, emit sensors.Emit) error {
 		s.condition(emit, mihf.ConditionStopped, "the recording is over")
 	}
 	s.end()
-	<-ctx.Done()
-	return nil
 }
 
 // read fetches the next observation that is not truth, unless one waits already.
 func (s *Sensor) read() bool {
-	for ok := true; !s.wait; s.wait = s.next.Kind != mihf.ObsTruth {
-		if s.due, ok = s.player.Next(&s.next); !ok {
+	for !s.wait {
+		due, ok := s.player.Next(&s.next)
+		if !ok {
 			return false
 		}
+		s.due, s.wait = due, s.next.Kind != mihf.ObsTruth
 	}
 	return true
 }

@@ -87,13 +87,13 @@ func run(t *testing.T, in string, speed float64) []string {
 	var got []string
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.Scaled(speed)
-		begin, real := c.Now(), time.Now()
+		begin, started := c.Now(), time.Now()
 		s := replay.New(source(t, in), c, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() {
 			done <- s.Run(ctx, func(o *mihf.Observation) {
-				line := fmt.Sprintf("%v: %v at %v by %s", time.Since(real).Round(time.Microsecond), o.Kind, o.At.Sub(begin).Round(time.Microsecond), o.Sensor)
+				line := fmt.Sprintf("%v: %v at %v by %s", time.Since(started).Round(time.Microsecond), o.Kind, o.At.Sub(begin).Round(time.Microsecond), o.Sensor)
 				if o.Condition != nil {
 					line += fmt.Sprintf(" %v %s", o.Condition.Condition, o.Condition.Text)
 				}
@@ -140,6 +140,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
 	sensorstest.Contract(t, func(t testing.TB) sensors.Sensor {
+		t.Helper()
 		return replay.New(source(t, walk), clock.Scaled(1000), 0)
 	}, func(o *mihf.Observation) bool { return o.Kind == mihf.ObsRadio })
 }

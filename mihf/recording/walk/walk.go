@@ -102,8 +102,16 @@ func at(seconds float64) mihf.Time {
 // level is the mean signal in dBm: a line through these points.
 func level(s float64) float64 {
 	points := [...]struct{ s, dbm float64 }{
-		{0, -58}, {FadeBegin, -58}, {15.5, -83}, {16.3, -83}, {FadeEnd, -60}, {WalkBegin, -60},
-		{LastFrame, -88}, {Associated, -63}, {48, -55}, {End, -54},
+		{0, -58},
+		{FadeBegin, -58},
+		{15.5, -83},
+		{16.3, -83},
+		{FadeEnd, -60},
+		{WalkBegin, -60},
+		{LastFrame, -88},
+		{Associated, -63},
+		{48, -55},
+		{End, -54},
 	}
 	for i := range points[1:] {
 		a, b := points[i], points[i+1]
