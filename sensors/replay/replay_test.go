@@ -142,7 +142,7 @@ func TestContract(t *testing.T) {
 	sensorstest.Contract(t, func(t testing.TB) sensors.Sensor {
 		t.Helper()
 		return replay.New(source(t, walk), clock.Scaled(1000), 0)
-	}, func(o *mihf.Observation) bool { return o.Kind == mihf.ObsRadio })
+	}, func(o *mihf.Observation) bool { return o.Kind == mihf.ObsCondition })
 }
 
 // Run ends with its context in the middle of a recording, and emits nothing afterwards.
