@@ -111,7 +111,8 @@ func (r *rawGRPC) into(c *checker, g *GRPC) {
 	c.path("grpc.key", r.Key, &g.Key)
 	c.path("grpc.client_ca", r.ClientCA, &g.ClientCA)
 	for _, f := range []struct{ key, path, what string }{
-		{"grpc.cert", g.Cert, "the daemon's certificate"}, {"grpc.key", g.Key, "the certificate's private key"},
+		{"grpc.cert", g.Cert, "the daemon's certificate"},
+		{"grpc.key", g.Key, "the certificate's private key"},
 		{"grpc.client_ca", g.ClientCA, "the authority that signs the clients' certificates"},
 	} {
 		c.must(g.Listen == "" || f.path != "", f.key,
