@@ -1,8 +1,8 @@
 package queue
 
 import (
-	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"mihf.dev/mihf"
@@ -21,67 +21,74 @@ type Cursor struct {
 	filter    Filter
 	kept      uint64 // next place to look at
 	loose     uint64
-	droppable uint64 // DropOldest items before loose
+	passed    uint64 // DropOldest items before loose
 	last      uint64 // sequence of the last delivery
 	behind    []behind
-	skipped   map[series]uint32 // ordinal of the first that was skipped
-	dropped   uint64            // DropOldest items that were lost and not yet stated
-	conflated uint64            // in total
+	lost      lost
+	skipped   map[*series]uint32 // how many of a series were passed over
+	conflated uint64             // in total
 }
 
 // behind is a series whose newest item fell out of the ring before it was read.
 type behind struct {
-	key      series
+	*series
 	sequence uint64
 }
 
-// Start places a new cursor behind everything that is in the log; previous is what the
-// first delivery names as the one before it.
-func (l *Log) Start(f Filter, previous uint64) *Cursor {
-	return &Cursor{filter: f, kept: l.kept.head, loose: l.loose.head, droppable: l.droppable, last: previous}
+// lost are the DropOldest items that a cursor missed and has not stated yet.
+type lost struct {
+	from, to uint64 // to is the sequence of the newest; 0: none are lost
+	items    uint64 // at most; 0: not known
 }
 
-// Resume places a new cursor behind sequence after. It returns nil if what followed it
-// may not be in the rings any more, or if it is not reached yet.
+// more adds what was lost up to a sequence, by a cursor whose last delivery is given.
+func (x *lost) more(last, to, items uint64) {
+	switch {
+	case x.to == 0:
+		x.from, x.items = last, items
+	case x.items > 0:
+		x.items += items
+	}
+	x.to = to
+}
+
+// Start places a new cursor behind everything that is in the log. Its first delivery
+// names the log's newest sequence as the one before it.
+func (l *Log) Start(f Filter) *Cursor {
+	return &Cursor{filter: f, kept: l.kept.head, loose: l.loose.head, passed: l.detections.appended, last: l.last}
+}
+
+// Resume places a new cursor behind sequence after. It returns nil if a never-drop item
+// that followed it is gone, or if it is not reached yet.
 func (l *Log) Resume(f Filter, after uint64) *Cursor {
-	if after > l.last {
+	if after > l.last || after < l.gone {
 		return nil
 	}
-	c := l.Start(f, after)
-	for c.kept > l.kept.tail && l.kept.at(c.kept-1).Sequence > after {
+	c := l.Start(f)
+	c.last = after
+	for it := l.kept.at(c.kept - 1); it != nil && it.Sequence > after; it = l.kept.at(c.kept - 1) {
 		c.kept--
 	}
-	if c.kept == l.kept.tail && c.kept > 0 {
-		return nil // the item before the oldest one is gone, and may have followed after
-	}
-	for c.loose > l.loose.tail && l.loose.at(c.loose-1).event.Sequence > after {
+	for it := l.loose.at(c.loose - 1); it != nil && it.event.Sequence > after; it = l.loose.at(c.loose - 1) {
 		c.loose--
-	}
-	if c.loose == l.loose.tail && c.loose > 0 {
-		c.loose-- // lets Read catch up from the newest of each series
-		if l.droppableBefore(l.loose.tail) > 0 && f.Kind(mihf.LinkDetected) {
-			c.dropped = 1
+		if it.series == nil {
+			c.passed--
 		}
 	}
-	c.droppable = l.droppableBefore(c.loose)
+	if c.loose == l.loose.tail && c.loose > 0 {
+		l.catchUp(c)
+		if l.detections.newest > after && f.Kind(mihf.LinkDetected) {
+			c.lost = lost{from: after, to: l.detections.newest}
+		}
+	}
 	return c
-}
-
-func (l *Log) droppableBefore(place uint64) uint64 {
-	if place == l.loose.head {
-		return l.droppable
-	}
-	it := l.loose.at(max(place, l.loose.tail))
-	if it.event.Kind.Admission() == mihf.DropOldest {
-		return it.droppable - 1
-	}
-	return it.droppable
 }
 
 // Unread returns how many items of any kind the cursor has not looked at.
 func (l *Log) Unread(c *Cursor) uint64 { return l.kept.head - c.kept + l.loose.head - c.loose }
 
-// Overrun reports whether a never-drop item fell out of the ring unread.
+// Overrun reports whether a never-drop item fell out of the ring before the cursor
+// looked at it.
 func (l *Log) Overrun(c *Cursor) bool { return c.kept < l.kept.tail }
 
 // Conflated returns how many items newer ones stood for so far.
@@ -98,13 +105,9 @@ func (l *Log) Read(c *Cursor, buf []mihf.Delivery) (int, error) {
 	}
 	n := 0
 	for n < len(buf) {
-		if c.dropped > 0 {
-			c.stateGap(&buf[n])
-			n++
-			continue
-		}
 		more, delivered := l.step(c, &buf[n])
 		if !more {
+			clear(c.skipped) // of series that were forgotten meanwhile
 			break
 		}
 		if delivered {
@@ -114,28 +117,34 @@ func (l *Log) Read(c *Cursor, buf []mihf.Delivery) (int, error) {
 	return n, nil
 }
 
-// step looks at the item with the lowest sequence and delivers it if it is due.
+// none is the sequence of what is not there.
+const none = math.MaxUint64
+
+// step looks at what has the lowest sequence and delivers it if it is due.
 func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
+	keptSeq, looseSeq := uint64(none), uint64(none)
 	kept, loose := l.kept.at(c.kept), l.loose.at(c.loose)
+	if kept != nil {
+		keptSeq = kept.Sequence
+	}
+	if loose != nil {
+		looseSeq = loose.event.Sequence
+	}
+	first := min(keptSeq, looseSeq)
 	switch {
-	case len(c.behind) > 0 && (kept == nil || c.behind[0].sequence < kept.Sequence):
-		b := c.behind[0]
-		c.behind = c.behind[1:]
-		n := l.newest[b.key]
-		if n == nil || n.event.Sequence != b.sequence {
-			return true, false // a newer one is in the ring
-		}
-		c.deliver(d, &n.event, c.replaced(b.key, n.ordinal))
-		return true, true
-	case kept != nil && (loose == nil || kept.Sequence < loose.event.Sequence):
+	case c.owes() < first:
+		return true, c.makeUp(d)
+	case first == none:
+		return false, false
+	case first == keptSeq:
 		c.kept++
 		return true, c.offer(d, kept)
-	case loose != nil:
-		c.loose++
-		c.droppable = loose.droppable
-		return true, l.offerLoose(c, d, loose)
 	}
-	return false, false
+	c.loose++
+	if loose.series == nil {
+		c.passed++
+	}
+	return true, c.offerLoose(d, loose)
 }
 
 func (c *Cursor) offer(d *mihf.Delivery, it *Item) bool {
@@ -155,20 +164,21 @@ func (c *Cursor) offer(d *mihf.Delivery, it *Item) bool {
 	return true
 }
 
-func (l *Log) offerLoose(c *Cursor, d *mihf.Delivery, it *looseItem) bool {
-	if !c.filter.Event(&it.event) {
+func (c *Cursor) offerLoose(d *mihf.Delivery, it *looseItem) bool {
+	switch {
+	case !c.filter.Event(&it.event):
 		return false
-	}
-	if it.ordinal == 0 {
+	case it.series == nil:
 		c.deliver(d, &it.event, 0)
-		return true
-	}
-	key := seriesOf(&it.event)
-	if n := l.newest[key]; n != nil && n.ordinal != it.ordinal {
-		c.skip(key, it.ordinal)
+	case it.series.newest.Sequence != it.event.Sequence:
+		if c.skipped == nil {
+			c.skipped = map[*series]uint32{}
+		}
+		c.skipped[it.series]++
 		return false
+	default:
+		c.deliver(d, &it.event, c.replaced(it.series))
 	}
-	c.deliver(d, &it.event, c.replaced(key, it.ordinal))
 	return true
 }
 
@@ -179,47 +189,74 @@ func (c *Cursor) deliver(d *mihf.Delivery, e *mihf.Event, conflated uint32) {
 	c.conflated += uint64(conflated)
 }
 
-func (c *Cursor) skip(key series, ordinal uint32) {
-	if c.skipped == nil {
-		c.skipped = map[series]uint32{}
-	}
-	if _, ok := c.skipped[key]; !ok {
-		c.skipped[key] = ordinal
-	}
-}
-
-// replaced returns how many older items of the series the one with that ordinal stands
-// for; where the ring outran the cursor it is a lower bound.
-func (c *Cursor) replaced(key series, ordinal uint32) uint32 {
-	first, ok := c.skipped[key]
-	if !ok {
+// replaced returns how many items of the series were passed over since one was delivered.
+func (c *Cursor) replaced(s *series) uint32 {
+	if len(c.skipped) == 0 {
 		return 0
 	}
-	delete(c.skipped, key)
-	return ordinal - first
+	n := c.skipped[s]
+	delete(c.skipped, s)
+	return n
+}
+
+// owes returns the sequence of the oldest thing that the cursor must make up for.
+func (c *Cursor) owes() uint64 {
+	seq := uint64(none)
+	if len(c.behind) > 0 {
+		seq = c.behind[0].sequence
+	}
+	if c.lost.to > 0 {
+		seq = min(seq, c.lost.to)
+	}
+	return seq
+}
+
+// makeUp delivers what owes told of.
+func (c *Cursor) makeUp(d *mihf.Delivery) bool {
+	if c.lost.to == c.owes() {
+		c.stateGap(d)
+		return true
+	}
+	b := c.behind[0]
+	c.behind = c.behind[1:]
+	if len(c.behind) == 0 {
+		c.behind = nil
+	}
+	if b.newest.Sequence != b.sequence {
+		return false // a newer one is in the ring
+	}
+	c.deliver(d, &b.newest, c.replaced(b.series))
+	return true
 }
 
 func (c *Cursor) stateGap(d *mihf.Delivery) {
+	reason := "link_detected dropped"
+	if c.lost.items > 0 {
+		reason = fmt.Sprintf("up to %d link_detected dropped", c.lost.items)
+	}
 	d.Previous, d.Conflated, d.Kind = c.last, 0, mihf.DeliverGap
-	d.Gap = mihf.Gap{From: c.last, To: c.last, Reason: fmt.Sprintf("at least %d link_detected dropped", c.dropped)}
-	c.dropped = 0
+	d.Gap = mihf.Gap{From: c.lost.from, To: c.lost.to, Reason: reason}
+	c.last = c.lost.to
+	c.lost = lost{}
 }
 
-// catchUp notes, for a cursor that the loose ring outran, the newest item of each series
-// that is not in the ring any more, and how many detections were lost.
+// catchUp moves a cursor that the loose ring outran to its oldest item, and notes the
+// newest item of each series that is not in the ring any more and how many detections
+// were lost.
 func (l *Log) catchUp(c *Cursor) {
-	oldest := l.loose.at(l.loose.tail)
-	if before := l.droppableBefore(l.loose.tail); before > c.droppable && c.filter.Kind(mihf.LinkDetected) {
-		c.dropped += before - c.droppable
+	c.loose = l.loose.tail
+	if n := l.detections.dropped; n > c.passed {
+		if c.filter.Kind(mihf.LinkDetected) {
+			c.lost.more(c.last, l.detections.newest, n-c.passed)
+		}
+		c.passed = n
 	}
-	c.droppable = l.droppableBefore(l.loose.tail)
+	oldest := l.loose.at(l.loose.tail).event.Sequence
 	c.behind = c.behind[:0]
-	for key, n := range l.newest {
-		s := n.event.Sequence
-		if s > c.last && s < oldest.event.Sequence && c.filter.Event(&n.event) {
-			c.behind = append(c.behind, behind{key, s})
+	for s := l.newest.ends.older; s != l.newest.ends && s.newest.Sequence > c.last; s = s.older {
+		if s.newest.Sequence < oldest && c.filter.Event(&s.newest) {
+			c.behind = append(c.behind, behind{s, s.newest.Sequence})
 		}
 	}
-	slices.SortFunc(c.behind, func(a, b behind) int { return cmp.Compare(a.sequence, b.sequence) })
-	c.loose = l.loose.tail
+	slices.Reverse(c.behind)
 }

@@ -11,17 +11,20 @@
 //
 //   - A cursor delivers in the order of the sequence numbers, each item at most once.
 //   - NeverDrop kinds and hints are delivered, or the cursor ends with mihf.ErrSlow as
-//     soon as one that it has not read falls out of the ring, or more than its bound wait.
+//     soon as one that it has not looked at falls out of the ring.
 //   - NewestOnly kinds: of one series (link and parameter, sensor, flow) the newest is
-//     always delivered; the delivery counts the older ones it stands for.
-//   - DropOldest kinds: what fell out of the ring is stated as a gap before the next
-//     delivery.
-//   - Resuming behind a sequence delivers exactly what follows it, or is refused.
-//   - Append and Read allocate nothing once the rings have their size; conflating a
-//     series allocates one counter per series and cursor.
+//     always delivered; the delivery counts the older ones it stands for, at least those
+//     that were still in the ring.
+//   - DropOldest kinds: what fell out of the ring is stated as a gap, at the place in the
+//     order of the newest that is lost.
+//   - Resuming behind a sequence delivers what follows it under the same rules, or is
+//     refused where a NeverDrop item that followed it is gone.
+//   - Append and Read allocate nothing once the rings have their size. A series allocates
+//     when it is first seen; conflating it, one counter per cursor that fell behind.
 //
 // # Limits
 //
 // Pure: the owner serialises Append against Read. Reads of different cursors may run
-// side by side.
+// side by side. The newest items of 16,384 series are kept; beyond that the series that
+// was silent longest is forgotten, and a cursor that the ring outran misses its newest.
 package queue

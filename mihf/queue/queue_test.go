@@ -1,0 +1,235 @@
+package queue_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/queue"
+)
+
+func TestOrderAndFilter(t *testing.T) {
+	b := newBench(t, 16, 16)
+	all, mine := b.log.Start(&filter{}), b.log.Start(&filter{links: []mihf.LinkID{wwan}, refused: mihf.Kinds(mihf.LinkDetected)})
+	b.kept(1)
+	b.report(wwan, mihf.ParamRSRP)
+	b.hint(wwan)
+	b.detected(1)
+	b.event(mihf.Event{Kind: mihf.Resync})
+	b.want(all, "0>1 link_up", "1>2 link_parameters_report", "2>3 hint", "3>4 link_detected", "4>5 resync")
+	b.want(mine, "0>2 link_parameters_report", "2>3 hint", "3>5 resync")
+	b.want(all)
+}
+
+func TestStartIsBehindEverything(t *testing.T) {
+	b := newBench(t, 16, 16)
+	b.kept(3)
+	b.detected(2)
+	b.report(wlan, mihf.ParamRSSI)
+	c := b.log.Start(&filter{})
+	b.want(c)
+	b.kept(1)
+	b.want(c, "6>7 link_up")
+}
+
+// "NeverDrop kinds and hints are delivered, or the cursor ends with mihf.ErrSlow as soon
+// as one that it has not looked at falls out of the ring."
+func TestNeverDropOrSlow(t *testing.T) {
+	for _, refused := range []mihf.KindSet{0, mihf.Kinds(mihf.LinkUp)} {
+		b := newBench(t, 4, 4)
+		c := b.log.Start(&filter{refused: refused, noHints: true})
+		b.kept(3)
+		b.hint(wlan)
+		if b.log.Overrun(c) {
+			t.Fatal("overrun while all is in the ring")
+		}
+		b.kept(1)
+		if !b.log.Overrun(c) {
+			t.Fatal("not overrun when the ring is")
+		}
+		if n, err := b.log.Read(c, make([]mihf.Delivery, 8)); n != 0 || !errors.Is(err, mihf.ErrSlow) {
+			t.Fatalf("read gave %d, %v; want ErrSlow", n, err)
+		}
+	}
+}
+
+// "NewestOnly kinds: of one series the newest is always delivered; the delivery counts
+// the older ones it stands for."
+func TestConflation(t *testing.T) {
+	b := newBench(t, 16, 16)
+	c := b.log.Start(&filter{})
+	b.report(wlan, mihf.ParamRSSI)
+	b.report(wlan, mihf.ParamRTT)
+	b.report(wwan, mihf.ParamRSSI)
+	b.report(wlan, mihf.ParamRSSI)
+	b.kept(1)
+	b.report(wlan, mihf.ParamRSSI)
+	b.want(c, "0>2 link_parameters_report", "2>3 link_parameters_report", "3>5 link_up", "5>6 link_parameters_report +2")
+	b.report(wlan, mihf.ParamRSSI)
+	b.want(c, "6>7 link_parameters_report")
+	if c.Conflated() != 2 {
+		t.Errorf("conflated %d, want 2", c.Conflated())
+	}
+}
+
+func TestSeriesAreSensorsAndFlows(t *testing.T) {
+	b := newBench(t, 16, 16)
+	c := b.log.Start(&filter{})
+	for _, name := range []string{"a", "b", "a"} {
+		b.event(mihf.Event{Kind: mihf.SensorConditionChanged, Condition: &mihf.SensorCondition{Sensor: name}})
+		b.event(mihf.Event{Kind: mihf.ShareReport, ShareReport: &mihf.ShareReportPayload{Flow: mihf.FlowID(name)}})
+	}
+	b.want(c, "0>3 sensor_condition", "3>4 share_report", "4>5 sensor_condition +1", "5>6 share_report +1")
+}
+
+// The newest of a series comes even where the ring forgot it, at its place in the order.
+func TestNewestSurvivesTheRing(t *testing.T) {
+	b := newBench(t, 64, 4)
+	c := b.log.Start(&filter{})
+	b.report(wlan, mihf.ParamRSSI) // 1
+	b.kept(1)
+	b.report(wlan, mihf.ParamRTT) // 3: the newest of its series
+	b.kept(1)
+	b.report(wlan, mihf.ParamRSSI) // 5
+	for range 4 {
+		b.report(wwan, mihf.ParamRSRP) // 6 to 9
+	}
+	b.kept(1)
+	b.want(c, "0>2 link_up", "2>3 link_parameters_report", "3>4 link_up", "4>5 link_parameters_report",
+		"5>9 link_parameters_report +3", "9>10 link_up")
+}
+
+// "DropOldest kinds: what fell out of the ring is stated as a gap, at the place in the
+// order of the newest that is lost."
+func TestDroppedIsStated(t *testing.T) {
+	b := newBench(t, 64, 4)
+	c, blind := b.log.Start(&filter{}), b.log.Start(&filter{refused: mihf.Kinds(mihf.LinkDetected)})
+	b.kept(1)
+	b.detected(6) // 2 and 3 fall out
+	b.want(c, "0>1 link_up", "1>3 gap from 0: up to 2 link_detected dropped",
+		"3>4 link_detected", "4>5 link_detected", "5>6 link_detected", "6>7 link_detected")
+	b.want(blind, "0>1 link_up")
+	b.detected(4)
+	b.want(c, "7>8 link_detected", "8>9 link_detected", "9>10 link_detected", "10>11 link_detected")
+}
+
+func TestGapGrowsUntilStated(t *testing.T) {
+	b := newBench(t, 64, 2)
+	c := b.log.Start(&filter{})
+	one := make([]mihf.Delivery, 1)
+	b.kept(2)
+	b.detected(3) // 3 falls out
+	if n, err := b.log.Read(c, one); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	b.kept(1)
+	b.detected(2) // 4 and 5 fall out
+	b.want(c, "1>2 link_up", "2>5 gap from 0: up to 3 link_detected dropped", "5>6 link_up", "6>7 link_detected", "7>8 link_detected")
+}
+
+// "Resuming behind a sequence delivers what follows it under the same rules, or is refused
+// where a NeverDrop item that followed it is gone."
+func TestResume(t *testing.T) {
+	b := newBench(t, 4, 2)
+	b.kept(6) // 1 and 2 fall out
+	for after, ok := range map[uint64]bool{0: false, 1: false, 2: true, 3: true, 6: true, 7: false} {
+		if c := b.log.Resume(&filter{}, after); (c != nil) != ok {
+			t.Errorf("resume behind %d: got %v, want %v", after, c != nil, ok)
+		}
+	}
+	b.want(b.log.Resume(&filter{}, 4), "4>5 link_up", "5>6 link_up")
+	b.want(b.log.Resume(&filter{}, 6))
+	b.report(wlan, mihf.ParamRSSI) // 7
+	b.detected(3)                  // 8 falls out
+	b.want(b.log.Resume(&filter{}, 5), "5>6 link_up", "6>7 link_parameters_report",
+		"7>8 gap from 5: link_detected dropped", "8>9 link_detected", "9>10 link_detected")
+	b.want(b.log.Resume(&filter{}, 8), "8>9 link_detected", "9>10 link_detected")
+	b.want(b.log.Resume(&filter{}, 9), "9>10 link_detected")
+}
+
+// "The newest items of 16,384 series are kept": the one silent longest is forgotten, and
+// what is said of it later is delivered and counted rightly.
+func TestSeriesAreBounded(t *testing.T) {
+	const limit = 1 << 14
+	b := newBench(t, 4, 2)
+	share := func(i int) {
+		b.event(mihf.Event{Kind: mihf.ShareReport, ShareReport: &mihf.ShareReportPayload{Flow: mihf.FlowID(fmt.Sprint(i))}})
+	}
+	share(0)
+	share(0)
+	c := b.log.Start(&filter{})
+	for i := range limit {
+		share(1 + i)
+	}
+	late := b.log.Resume(&filter{}, 0)
+	b.event(mihf.Event{Kind: mihf.LinkUp})
+	got := 0
+	buf := make([]mihf.Delivery, 100)
+	for n := 1; n > 0; got += n {
+		var err error
+		if n, err = b.log.Read(late, buf); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range buf[:n] {
+			if d.Kind == mihf.DeliverEvent && d.Event.Kind == mihf.ShareReport && d.Event.ShareReport.Flow == "0" {
+				t.Error("the forgotten series was delivered")
+			}
+		}
+	}
+	if got != limit+1 {
+		t.Errorf("%d deliveries, want %d series and one link_up", got, limit)
+	}
+	share(0)
+	for range 2 {
+		if n, err := b.log.Read(c, buf); err != nil || n == 0 {
+			t.Fatal(n, err)
+		}
+	}
+}
+
+func TestSequenceMustRise(t *testing.T) {
+	b := newBench(t, 4, 4)
+	b.kept(1)
+	defer func() {
+		if recover() == nil {
+			t.Error("a sequence that does not rise was taken")
+		}
+	}()
+	b.seq = 0
+	b.kept(1)
+}
+
+// "Append and Read allocate nothing once the rings have their size."
+func TestNoAllocation(t *testing.T) {
+	b := newBench(t, 64, 64)
+	c := b.log.Start(&filter{})
+	buf := make([]mihf.Delivery, 16)
+	round := func() {
+		b.kept(4)
+		b.hint(wlan)
+		b.detected(3)
+		b.report(wlan, mihf.ParamRSSI)
+		b.report(wwan, mihf.ParamRSRP)
+		for n := 1; n > 0; {
+			var err error
+			if n, err = b.log.Read(c, buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 32 {
+		round()
+	}
+	if got := testing.AllocsPerRun(100, round); got != 0 {
+		t.Errorf("%v allocations a round, want none", got)
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct{ give, want int }{{0, queue.DefaultKept}, {-1, queue.DefaultKept}, {1, 1}, {5, 8}, {4096, 4096}} {
+		if got := queue.NewLog(c.give, 1).Kept(); got != c.want {
+			t.Errorf("NewLog(%d) keeps %d, want %d", c.give, got, c.want)
+		}
+	}
+}
