@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"mihf.dev/mihf"
 )
 
 // Numbers of the kernel that golang.org/x/sys does not name.
@@ -21,6 +23,14 @@ type linkHint struct {
 	deleted bool // it was gone for a moment at least
 	alive   bool // by the last message about the link itself it is there
 	moved   bool // into another namespace
+	waited  bool // it was not found, and the message that tells why was waited for
+}
+
+func (h linkHint) reason() mihf.DownReason {
+	if h.moved {
+		return mihf.DownMoved
+	}
+	return mihf.DownRemoved
 }
 
 // hint is what one message means: never a fact, only a reason to look.
@@ -106,7 +116,7 @@ func (hs *hints) link(index int, h linkHint) {
 	hs.links[index] = linkHint{
 		alive: h.alive,
 		link:  h.link || old.link, addrs: h.addrs || old.addrs, virtual: h.virtual || old.virtual,
-		deleted: h.deleted || old.deleted, moved: h.moved || (old.moved && !h.deleted),
+		deleted: h.deleted || old.deleted, moved: h.moved || (old.moved && !h.deleted), waited: h.waited || old.waited,
 	}
 }
 

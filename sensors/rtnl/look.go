@@ -15,6 +15,7 @@ import (
 // readAll reads everything. What an incomplete dump does not show stays as it was, and
 // all is read again soon.
 func (s *session) readAll(ctx context.Context) error {
+	heard := s.pending.links
 	s.pending = hints{}
 	s.links.begin()
 	now := s.now()
@@ -32,7 +33,7 @@ func (s *session) readAll(ctx context.Context) error {
 		return err
 	}
 	if !partialLinks {
-		s.removeMissing(links)
+		s.removeMissing(links, heard)
 	}
 	slices.SortFunc(links, func(a, b linkInfo) int { return a.index - b.index })
 	for _, l := range links {
@@ -52,14 +53,14 @@ func (s *session) readAll(ctx context.Context) error {
 	return s.askRoutes(ctx)
 }
 
-func (s *session) removeMissing(links []linkInfo) {
+func (s *session) removeMissing(links []linkInfo, heard map[int]linkHint) {
 	there := make(map[int]bool, len(links))
 	for _, l := range links {
 		there[l.index] = true
 	}
 	for _, index := range slices.Sorted(maps.Keys(s.state.links)) {
 		if !there[index] {
-			s.state.removeLink(s.now(), index, mihf.DownRemoved)
+			s.state.removeLink(s.now(), index, heard[index].reason())
 		}
 	}
 }
@@ -92,14 +93,7 @@ func (s *session) lookAtLinks() error {
 		case err == nil:
 			infos[index] = info
 		case gone(err):
-			reason := mihf.DownRemoved
-			if dirty[index].moved {
-				reason = mihf.DownMoved
-			}
-			if s.state.links[index] != nil {
-				s.routesMayHaveChanged()
-			}
-			s.state.removeLink(start, index, reason)
+			s.vanished(index, dirty[index])
 		default:
 			return err
 		}
@@ -113,6 +107,23 @@ func (s *session) lookAtLinks() error {
 	}
 	s.links.done(start, s.now())
 	return nil
+}
+
+// vanished removes a link that is not there any more. The message that says whether it
+// was removed or moved may be under way: it is given one more reading to come.
+func (s *session) vanished(index int, h linkHint) {
+	if s.state.links[index] == nil {
+		s.state.removeLink(s.now(), index, mihf.DownRemoved)
+		return
+	}
+	if !h.deleted && !h.waited {
+		h.waited = true
+		s.pending.link(index, h)
+		s.links.want(s.now(), linkGap)
+		return
+	}
+	s.state.removeLink(s.now(), index, h.reason())
+	s.routesMayHaveChanged()
 }
 
 // take stores a link that was read, and reads its addresses where needed.

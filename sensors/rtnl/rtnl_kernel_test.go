@@ -24,7 +24,8 @@ type bed struct {
 	far    *netns.NS
 	sensor *rtnl.Sensor
 	rec    *sensorstest.Recorder
-	seen   []mihf.Observation // before the last want matched
+	seen   []mihf.Observation // by the last want
+	world  world              // what all of them add up to
 	fences int
 }
 
@@ -35,7 +36,7 @@ const (
 
 func newBed(t *testing.T, change func(*rtnl.Options), before func(*bed)) *bed {
 	t.Helper()
-	b := &bed{t: t, ns: netns.New(t), far: netns.New(t)}
+	b := &bed{t: t, world: newWorld(), ns: netns.New(t), far: netns.New(t)}
 	b.ns.Pair("v0", b.far, "p0")
 	b.ns.Up("v0")
 	b.far.Up("p0")
@@ -52,6 +53,7 @@ func newBed(t *testing.T, change func(*rtnl.Options), before func(*bed)) *bed {
 		change(&opt)
 	}
 	b.sensor = rtnl.New(opt)
+	b.sensor.Watch([]netip.Addr{netip.MustParseAddr(fencePeer)})
 	b.rec = sensorstest.Start(t, b.sensor)
 	b.want("the sensor's condition", func(o *mihf.Observation) bool {
 		return o.Kind == mihf.ObsCondition && o.Condition.Condition == mihf.ConditionOK
@@ -64,6 +66,7 @@ func (b *bed) want(what string, match func(*mihf.Observation) bool) mihf.Observa
 	b.t.Helper()
 	b.seen = b.rec.Until(b.t, what, match)
 	for i := range b.seen {
+		b.world.add(&b.seen[i])
 		if bad := sensorstest.Check(rtnl.Name, &b.seen[i]); bad != "" {
 			b.t.Errorf("%s: %s", bad, sensorstest.Format(b.seen[i:i+1]))
 		}
@@ -71,24 +74,101 @@ func (b *bed) want(what string, match func(*mihf.Observation) bool) mihf.Observa
 	return b.seen[len(b.seen)-1]
 }
 
-// facts waits for facts of the link with that ifindex.
-func (b *bed) facts(index int, what string, match func(*mihf.LinkFacts) bool) mihf.Observation {
+// all waits for observations that may come in any order.
+func (b *bed) all(what string, matches ...func(*mihf.Observation) bool) {
 	b.t.Helper()
-	return b.want(what, func(o *mihf.Observation) bool {
-		return o.Kind == mihf.ObsLink && o.Facts.Index == index && match(o.Facts)
+	b.want(what, func(o *mihf.Observation) bool {
+		matches = slices.DeleteFunc(matches, func(match func(*mihf.Observation) bool) bool { return match(o) })
+		return len(matches) == 0
 	})
 }
 
-// fence makes the sensor work off what has happened so far, and returns what it emitted
-// for it.
+// isFacts and isEgress match for [bed.all].
+func isFacts(index int, match func(*mihf.LinkFacts) bool) func(*mihf.Observation) bool {
+	return func(o *mihf.Observation) bool {
+		return o.Kind == mihf.ObsLink && o.Facts.Index == index && match(o.Facts)
+	}
+}
+
+func isEgress(match func(*mihf.Egress) bool) func(*mihf.Observation) bool {
+	return func(o *mihf.Observation) bool { return o.Kind == mihf.ObsEgress && match(o.Egress) }
+}
+
+// facts waits for facts of the link with that ifindex.
+func (b *bed) facts(index int, what string, match func(*mihf.LinkFacts) bool) mihf.Observation {
+	b.t.Helper()
+	return b.want(what, isFacts(index, match))
+}
+
+// fencePeer is a watched peer whose route is toggled by fence.
+const fencePeer = "192.0.2.99"
+
+// fence makes the sensor work off what has happened so far, links and then routes, and
+// returns what it emitted for it.
 func (b *bed) fence() []mihf.Observation {
 	b.t.Helper()
-	index := b.ns.Index("fence" + string(rune('0'+b.fences%10)))
-	from, to := "fence"+string(rune('0'+b.fences%10)), "fence"+string(rune('0'+(b.fences+1)%10))
+	from, to := "fence0", "fence1"
+	route := netns.Route{Dst: fencePeer + "/32", Dev: "v0"}
+	if b.fences%2 == 1 {
+		from, to = to, from
+	}
+	index := b.ns.Index(from)
 	b.fences++
 	b.ns.Rename(from, to)
 	b.facts(index, "the fence", func(f *mihf.LinkFacts) bool { return f.Name == to })
-	return b.seen[:len(b.seen)-1]
+	seen := b.seen[:len(b.seen)-1]
+	route.Dev = to
+	if b.fences%2 == 1 {
+		b.ns.AddRoute(route)
+	} else {
+		b.ns.DelRoute(route)
+	}
+	b.want("the second fence", func(o *mihf.Observation) bool {
+		return o.Kind == mihf.ObsPeer && o.Peer.Peer == netip.MustParseAddr(fencePeer)
+	})
+	return append(seen, b.seen[:len(b.seen)-1]...)
+}
+
+// quiet fails the test if the sensor emitted anything.
+func (b *bed) quiet(what string) {
+	b.t.Helper()
+	if seen := b.fence(); len(seen) > 0 {
+		b.t.Errorf("%s gave observations:\n%s", what, sensorstest.Format(seen))
+	}
+}
+
+// link returns the id and the newest facts that the sensor gave of the link.
+func (b *bed) link(index int, list []mihf.Observation) (mihf.LinkID, *mihf.LinkFacts) {
+	b.t.Helper()
+	for i := len(list) - 1; i >= 0; i-- {
+		if list[i].Kind == mihf.ObsLink && list[i].Facts.Index == index {
+			return list[i].Link, list[i].Facts
+		}
+	}
+	b.t.Fatalf("no facts of link %d in:\n%s", index, sensorstest.Format(list))
+	return "", nil
+}
+
+// noneGone fails the test if a link was reported as gone.
+func (b *bed) noneGone(list []mihf.Observation) {
+	b.t.Helper()
+	if i := find(list, func(o *mihf.Observation) bool { return o.Kind == mihf.ObsLinkGone }); i >= 0 {
+		b.t.Errorf("a link is gone:\n%s", sensorstest.Format(list[i:i+1]))
+	}
+}
+
+func (b *bed) egress(what string, match func(*mihf.Egress) bool) mihf.Egress {
+	b.t.Helper()
+	o := b.want(what, isEgress(match))
+	return *o.Egress
+}
+
+// second adds a veth w0 with 10.1.0.1/24, up, in the bed.
+func second(b *bed) {
+	b.ns.Pair("w0", b.far, "q0")
+	b.ns.Up("w0")
+	b.far.Up("q0")
+	b.ns.AddAddr("w0", "10.1.0.1/24", 0, 0)
 }
 
 func (b *bed) counter(name string) uint64 {
