@@ -17,7 +17,8 @@ type Stream interface {
 	Close()
 }
 
-// Open subscribes once. It returns when the broker has taken or refused the request.
+// Open subscribes once. It returns when the broker has taken or refused the request; the
+// stream ends with ctx.
 type Open func(ctx context.Context, req mihf.SubscribeRequest) (Stream, error)
 
 // Follow subscribes through open and keeps the subscription over lost connections, as the

@@ -149,12 +149,13 @@ func (f *Flow) join(ctx context.Context, pause *clients.Backoff) error {
 	return f.read(at)
 }
 
-func (f *Flow) register(at mihf.Attachment) (rtt time.Duration, err error) {
+// register returns the RTT that the broker was told.
+func (f *Flow) register(at mihf.Attachment) (time.Duration, error) {
 	spec := f.o.Spec
 	if id := f.Registration().Flow; id != "" {
 		spec.ID = id
 	}
-	if rtt = f.t.RTT(); rtt > 0 {
+	if rtt := f.rtt(); rtt > 0 {
 		spec.RTT = rtt
 	}
 	reg, err := at.Register(spec)
@@ -307,7 +308,7 @@ func (f *Flow) tellRTT(ctx context.Context, at mihf.Attachment, told time.Durati
 		case <-ctx.Done():
 			return
 		}
-		rtt := f.t.RTT()
+		rtt := f.rtt()
 		if !changed(told, rtt) {
 			continue
 		}
@@ -317,6 +318,13 @@ func (f *Flow) tellRTT(ctx context.Context, at mihf.Attachment, told time.Durati
 		}
 		told = rtt
 	}
+}
+
+// rtt asks the transport.
+func (f *Flow) rtt() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.t.RTT()
 }
 
 // changed reports whether b is known and differs from a by more than a tenth.

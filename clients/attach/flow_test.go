@@ -1,0 +1,305 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/clock"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// transport notes what it is told.
+type transport struct {
+	mu   sync.Mutex
+	rtt  time.Duration
+	told []string
+	at   []time.Time
+}
+
+func (t *transport) say(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told, t.at = append(t.told, fmt.Sprintf(format, args...)), append(t.at, time.Now())
+}
+
+func (t *transport) setRTT(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rtt = d
+}
+
+func (t *transport) RTT() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.rtt
+}
+func (t *transport) Freeze(f mihf.Freeze)       { t.say("freeze p50 %v", f.P50) }
+func (t *transport) Unfreeze(u mihf.Unfreeze)   { t.say("unfreeze %v recovery %v", u.Cause, u.Recovery) }
+func (t *transport) Characteristics(l mihf.LCI) { t.say("characteristics of %s", l.Link) }
+func (t *transport) Prepare(p mihf.Prepare)     { t.say("prepare %s in %v", p.Target, p.Deadline) }
+func (t *transport) wantTold(tt *testing.T, want ...string) {
+	tt.Helper()
+	synctest.Wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if diff := cmp.Diff(want, t.told); diff != "" {
+		tt.Errorf("told (-want +got)\n%s", diff)
+	}
+}
+
+// broker is one that a test plays by hand.
+type broker struct {
+	clock    clock.Clock
+	boot     mihf.BootID
+	refuse   error
+	attached chan *attachment
+}
+
+func (b *broker) Attach(ctx context.Context) (mihf.Attachment, error) {
+	if b.refuse != nil {
+		return nil, b.refuse
+	}
+	a := &attachment{b: b, hints: make(chan mihf.Hint, 16), done: make(chan struct{})}
+	context.AfterFunc(ctx, a.Close)
+	b.attached <- a
+	return a, nil
+}
+
+type attachment struct {
+	b     *broker
+	hints chan mihf.Hint
+	once  sync.Once
+	done  chan struct{}
+
+	mu      sync.Mutex // guards the following
+	specs   []mihf.FlowSpec
+	updates []mihf.FlowUpdate
+	acks    []mihf.Ack
+}
+
+func (a *attachment) Next(buf []mihf.Delivery) (int, error) {
+	select {
+	case h := <-a.hints:
+		buf[0] = mihf.Delivery{Kind: mihf.DeliverHint, Hint: h}
+		return 1, nil
+	case <-a.done:
+		return 0, mihf.ErrClosed
+	}
+}
+func (a *attachment) Done() <-chan struct{} { return a.done }
+func (a *attachment) Err() error {
+	select {
+	case <-a.done:
+		return mihf.ErrClosed
+	default:
+		return nil
+	}
+}
+func (a *attachment) Close() { a.once.Do(func() { close(a.done) }) }
+func (a *attachment) Register(s mihf.FlowSpec) (mihf.Registration, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.specs = append(a.specs, s)
+	if s.ID == "" {
+		s.ID = "F"
+	}
+	return mihf.Registration{Flow: s.ID, Boot: a.b.boot, Lease: lease}, nil
+}
+func (a *attachment) Update(u mihf.FlowUpdate) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.updates = append(a.updates, u)
+	return nil
+}
+func (a *attachment) Unregister(mihf.FlowID) error { return nil }
+func (a *attachment) Acknowledge(k mihf.Ack) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.acks = append(a.acks, k)
+	return nil
+}
+
+// give hands the flow a hint and waits until it was applied.
+func (a *attachment) give(h mihf.Hint) {
+	h.Flow, h.Boot = "F", a.b.boot
+	if h.At == 0 {
+		h.At = a.b.clock.Now()
+	}
+	if h.Kind == mihf.HintFreeze {
+		h.Freeze.Lease = lease
+	}
+	a.hints <- h
+	synctest.Wait()
+}
+
+func (a *attachment) wantAcks(t *testing.T, want ...mihf.AckResult) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var got []mihf.AckResult
+	for _, k := range a.acks {
+		got = append(got, k.Result)
+	}
+	if !slices.Equal(want, got) {
+		t.Errorf("acknowledged %v, want %v", got, want)
+	}
+}
+
+type world struct {
+	*testing.T
+	t    *transport
+	b    *broker
+	f    *Flow
+	stop func() // ends Run and waits for it
+}
+
+func play(t *testing.T, script func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clock.Process()
+		w := &world{T: t, t: &transport{rtt: 100 * time.Millisecond}, b: &broker{clock: c, boot: 1, attached: make(chan *attachment, 8)}}
+		w.f = New(w.t, w.b, Options{Clock: c})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.f.Run(ctx) }()
+		w.stop = sync.OnceFunc(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+		defer w.stop()
+		script(w)
+	})
+}
+
+func (w *world) attachment() *attachment {
+	w.Helper()
+	a := <-w.b.attached
+	synctest.Wait()
+	return a
+}
+
+func TestHintsAreAppliedAndAcknowledged(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		want := mihf.Hints(mihf.HintFreeze, mihf.HintUnfreeze, mihf.HintCharacteristics, mihf.HintPrepare)
+		if got := a.specs[0]; got.RTT != 100*time.Millisecond || got.Hints != want {
+			t.Errorf("registered %+v, want its RTT and the hints it has methods for", got)
+		}
+		now := w.b.clock.Now()
+		a.give(mihf.Hint{Epoch: 1, Kind: mihf.HintPrepare, At: now.Add(-time.Second), Prepare: mihf.Prepare{Target: "wwan-00000001", Deadline: 3 * time.Second}})
+		a.give(mihf.Hint{Epoch: 2, Kind: mihf.HintFreeze, At: now.Add(-200 * time.Millisecond), Freeze: mihf.Freeze{P50: time.Second}})
+		a.give(mihf.Hint{Epoch: 2, Kind: mihf.HintFreeze})
+		a.give(mihf.Hint{Epoch: 3, Kind: mihf.HintUnfreeze, Unfreeze: mihf.Unfreeze{Cause: mihf.UnfreezeRollback}})
+		a.give(mihf.Hint{Epoch: 1, Kind: mihf.HintFreeze})
+		a.give(mihf.Hint{Epoch: 4, Kind: mihf.HintSwitch})
+		a.give(mihf.Hint{Epoch: 5, Kind: mihf.HintCharacteristics, Characteristics: &mihf.LCI{Link: "wifi-00000001"}})
+		w.t.wantTold(t, "prepare wwan-00000001 in 2s", "freeze p50 800ms", "unfreeze rollback recovery false", "characteristics of wifi-00000001")
+		a.wantAcks(t, mihf.AckApplied, mihf.AckApplied, mihf.AckApplied, mihf.AckApplied, mihf.AckLate, mihf.AckRefused, mihf.AckApplied)
+	})
+}
+
+func TestLapsedLeaseThawsToRecovery(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		a.give(mihf.Hint{Epoch: 1, Kind: mihf.HintFreeze})
+		time.Sleep(2 * time.Second)
+		a.give(mihf.Hint{Epoch: 2, Kind: mihf.HintFreeze}) // renewed
+		time.Sleep(lease - time.Millisecond)
+		w.t.wantTold(t, "freeze p50 0s")
+		time.Sleep(time.Millisecond)
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze expired recovery true")
+		if got := w.t.at[1].Sub(w.t.at[0]); got != 2*time.Second+lease {
+			t.Errorf("frozen for %v, want %v", got, 2*time.Second+lease)
+		}
+	})
+}
+
+// The broker dies while the flow is frozen: it recovers within its lease.
+func TestBrokerDies(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		a.give(mihf.Hint{Epoch: 1, Kind: mihf.HintFreeze})
+		w.b.refuse = mihf.ErrClosed
+		a.Close()
+		time.Sleep(lease)
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze expired recovery true")
+	})
+}
+
+func TestBrokerRestarts(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		a.give(mihf.Hint{Epoch: 7, Kind: mihf.HintFreeze})
+		w.b.boot = 2
+		a.Close()
+		b := w.attachment()
+		if got := b.specs[0].ID; got != "F" {
+			t.Errorf("came back as flow %q, want the same id", got)
+		}
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze expired recovery true")
+		b.give(mihf.Hint{Epoch: 1, Kind: mihf.HintFreeze})
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze expired recovery true", "freeze p50 0s")
+	})
+}
+
+// A short loss of the connection does not thaw: the lease decides.
+func TestConnectionLostAndBack(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		a.give(mihf.Hint{Epoch: 3, Kind: mihf.HintFreeze})
+		a.Close()
+		b := w.attachment()
+		w.t.wantTold(t, "freeze p50 0s")
+		b.give(mihf.Hint{Epoch: 1, Kind: mihf.HintUnfreeze})
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze path_usable recovery false")
+	})
+}
+
+func TestEndThaws(t *testing.T) {
+	play(t, func(w *world) {
+		w.attachment().give(mihf.Hint{Epoch: 1, Kind: mihf.HintFreeze})
+		w.stop()
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze expired recovery true")
+	})
+}
+
+// An RTT that changed by more than a tenth is told, at most once a second.
+func TestRTTIsTold(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		for _, rtt := range []time.Duration{109, 111, 115, 0, 300, 400} {
+			w.t.setRTT(rtt * time.Millisecond)
+			time.Sleep(time.Second)
+			synctest.Wait()
+		}
+		var got []time.Duration
+		a.mu.Lock()
+		for _, u := range a.updates {
+			got = append(got, u.RTT.Or(0)/time.Millisecond)
+		}
+		a.mu.Unlock()
+		if want := []time.Duration{111, 300, 400}; !slices.Equal(got, want) {
+			t.Errorf("told %d ms, want %d", got, want)
+		}
+	})
+}
+
+func TestRefusedForGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := New(&transport{}, &broker{refuse: fmt.Errorf("%w: not you", mihf.ErrPermission)}, Options{})
+		if err := f.Run(t.Context()); err == nil {
+			t.Error("Run must say that it was refused")
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package grpcfront
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// socketDir is short enough for a socket's path.
+func socketDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mihf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func listenUnix(t *testing.T, path string) net.Listener {
+	t.Helper()
+	ln, err := ListenUnix(path, 0o660, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ln.Close() })
+	return ln
+}
+
+func TestListenUnixModeAndGroup(t *testing.T) {
+	me, err := user.LookupGroupId(strconv.Itoa(os.Getgid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(socketDir(t), "new", "s") // the directory is made
+	ln, err := ListenUnix(path, 0o640, me.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode(); got != fs.ModeSocket|0o640 {
+		t.Errorf("mode %v", got)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Gid) != os.Getgid() {
+		t.Errorf("group %v", info.Sys())
+	}
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Close: %v, want the socket removed", err)
+	}
+	ln, err = ListenUnix(path, 0o660, "no such group")
+	if err != nil {
+		t.Fatalf("a group that does not exist: %v", err)
+	}
+	_ = ln.Close()
+}
+
+// Report G04: a socket left by a killed server is replaced.
+func TestListenUnixReplacesStaleSocket(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	old, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.SetUnlinkOnClose(false)
+	_ = old.Close()
+	listenUnix(t, path)
+	if c, err := net.Dial("unix", path); err != nil {
+		t.Error(err)
+	} else {
+		_ = c.Close()
+	}
+}
+
+// Report G04: a live server's socket is never taken.
+func TestListenUnixKeepsLiveSocket(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	listenUnix(t, path)
+	_, err := ListenUnix(path, 0o660, "")
+	if want := fmt.Sprintf("already running as process %d", os.Getpid()); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+	if c, err := net.Dial("unix", path); err != nil {
+		t.Errorf("the first server's socket: %v", err)
+	} else {
+		_ = c.Close()
+	}
+}
+
+// Report G04: a file that is no socket is never removed.
+func TestListenUnixKeepsOtherFiles(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ListenUnix(path, 0o660, ""); err == nil || !strings.Contains(err.Error(), "not removed") {
+		t.Errorf("%v", err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "mine" {
+		t.Errorf("the file: %q, %v", b, err)
+	}
+}
+
+func TestListenUnixErrors(t *testing.T) {
+	dir := socketDir(t)
+	for _, path := range []string{
+		filepath.Join(dir, strings.Repeat("x", maxSocketPath)),
+		filepath.Join(dir, "no", "such", "s"),
+	} {
+		if ln, err := ListenUnix(path, 0o660, ""); err == nil {
+			_ = ln.Close()
+			t.Errorf("%s: want an error", path)
+		}
+	}
+}
