@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"mihf.dev/clients"
+	"mihf.dev/cmd/internal/show"
+	"mihf.dev/mihf"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// usageError is a command line that is wrong.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// hinted is an error with what to do about it.
+type hinted struct {
+	error
+	hint string
+}
+
+func (e hinted) Unwrap() error { return e.error }
+
+// explained says what an error of the daemon or of the way to it means, and what to do.
+func (a *app) explained(ctx context.Context, err error) error {
+	where := a.where()
+	switch {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return hinted{
+			fmt.Errorf("the daemon at %s did not answer within %v: %w", where, a.timeout, err),
+			"is it overloaded or stopped? A longer --timeout waits longer",
+		}
+	case errors.Is(err, mihf.ErrClosed):
+		if path, ok := forbidden(where); ok {
+			return hinted{
+				fmt.Errorf("you may not connect to %s: %w", where, err),
+				"join the group that owns " + path + " (usually mihf), or run as root",
+			}
+		}
+		return hinted{fmt.Errorf("no daemon answers at %s: %w", where, err), "start mihfd, or give --address"}
+	case errors.Is(err, mihf.ErrPermission):
+		return hinted{err, "root and the daemon's own user may do this, and those to whom its configuration grants it"}
+	default:
+		return err
+	}
+}
+
+// forbidden reports whether the address is a socket that we may not write to.
+func forbidden(address string) (path string, ok bool) {
+	network, path, err := clients.ParseAddress(address)
+	if err != nil || network != "unix" {
+		return "", false
+	}
+	return path, errors.Is(unix.Access(path, unix.W_OK), unix.EACCES)
+}
+
+// report prints what went wrong and returns the exit code.
+func (a *app) report(ctx context.Context, args []string, err error) int {
+	switch {
+	case err == nil, errors.Is(err, unix.EPIPE):
+		return exitOK
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		err = errors.New("interrupted")
+	}
+	code, hint := exitFailed, ""
+	if h, ok := errors.AsType[hinted](err); ok {
+		hint = h.hint
+	}
+	if _, ok := errors.AsType[usageError](err); ok || !a.started {
+		code = exitUsage
+		if hint == "" {
+			hint = `"mihctl help" shows the commands, "mihctl help COMMAND" how to use one`
+		}
+	}
+	text := show.Text(firstLine(err.Error()))
+	if a.json || slices.Contains(args, "--json") {
+		b, _ := json.Marshal(struct { // strings always encode
+			Error string `json:"error"`
+			Hint  string `json:"hint,omitempty"`
+		}{text, hint})
+		_, _ = fmt.Fprintln(a.err, string(b)) // there is nowhere else to say it
+		return code
+	}
+	if hint != "" {
+		text += "\n" + hint
+	}
+	_, _ = fmt.Fprintln(a.err, "mihctl: "+text) // there is nowhere else to say it
+	return code
+}
+
+// firstLine leaves out what cobra suggests below an error.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

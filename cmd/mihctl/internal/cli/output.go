@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
+	mihv1 "mihf.dev/proto/mih/v1"
+)
+
+// print writes lines.
+func (a *app) print(lines ...string) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	if _, err := a.out.WriteString(strings.Join(lines, "\n") + "\n"); err != nil {
+		return fmt.Errorf("write standard output: %w", err)
+	}
+	return nil
+}
+
+// encoder encodes what is known now.
+func (a *app) encoder(node mihf.NodeID) conv.Encoder {
+	return conv.Encoder{Now: a.clock.Now(), Wall: time.Now(), Node: node}
+}
+
+// printJSON writes a message on one line.
+func (a *app) printJSON(m proto.Message) error {
+	b, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+	}
+	var line bytes.Buffer
+	if err := json.Compact(&line, b); err != nil { // protojson varies its blanks on purpose
+		return fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+	}
+	return a.print(line.String())
+}
+
+// printValue writes a value that is no message of the protocol.
+func (a *app) printValue(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode: %w", err)
+	}
+	return a.print(string(b))
+}
+
+// delivery is a delivery as it passes on a subscription.
+func delivery(e conv.Encoder, d *mihf.Delivery) *mihv1.SubscribeResponse {
+	p := &mihv1.SubscribeResponse{Previous: d.Previous, Conflated: d.Conflated}
+	switch d.Kind {
+	case mihf.DeliverEvent:
+		p.Item = &mihv1.SubscribeResponse_Event{Event: e.Event(&d.Event)}
+	case mihf.DeliverHint:
+		p.Item = &mihv1.SubscribeResponse_Hint{Hint: e.Hint(&d.Hint)}
+	case mihf.DeliverSnapshot:
+		p.Item = &mihv1.SubscribeResponse_Snapshot{Snapshot: e.Snapshot(d.Snapshot)}
+	case mihf.DeliverGap:
+		p.Item = &mihv1.SubscribeResponse_Gap{Gap: conv.EncodeGap(&d.Gap)}
+	}
+	return p
+}
+
+// wallTime shows a moment as the time of day.
+func (a *app) wallTime(t mihf.Time) string { return a.clock.Wall(t).Format("15:04:05.000") }
+
+// ago shows how long ago a moment was.
+func (a *app) ago(t mihf.Time) time.Duration { return max(a.clock.Now().Sub(t), 0) }

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mihf.dev/clients"
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/recording"
+)
+
+func (a *app) recordCommand() *cobra.Command {
+	var limit time.Duration
+	cmd := &cobra.Command{
+		Use: "record FILE", Short: "Write what the sensors see to a file, until interrupted",
+		Long: "record writes the state and then each observation to a recording, which \"mihctl replay\" plays.\n" +
+			"FILE is overwritten; a name that ends in .gz is compressed; - is standard output.\n" +
+			"What was missed because the file or this program was slow is counted and said at the end.",
+		Args: cobra.ExactArgs(1),
+	}
+	cmd.Flags().DurationVar(&limit, "for", 0, "end after so long (default: when interrupted)")
+	cmd.RunE = a.with(func(ctx context.Context, c clients.Client, args []string) error {
+		if limit < 0 {
+			return usagef("--for %v: want a time above 0", limit)
+		}
+		return a.record(ctx, c, args[0], limit)
+	})
+	return cmd
+}
+
+// recorded is the result of record with --json.
+type recorded struct {
+	File         string `json:"file"`
+	Observations uint64 `json:"observations"`
+	Lost         uint64 `json:"lost"`
+}
+
+func (a *app) record(ctx context.Context, c clients.Client, name string, limit time.Duration) error {
+	snap, err := ask(ctx, a, c.Snapshot)
+	if err != nil {
+		return err
+	}
+	f, err := a.create(name)
+	if err != nil {
+		return err
+	}
+	result := recorded{File: name}
+	result.Lost, err = a.writeRecording(ctx, c, f, snap, limit, &result.Observations)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("record to %s: %w", name, err)
+	}
+	switch {
+	case name == "-":
+		return nil
+	case a.json:
+		return a.printValue(result)
+	default:
+		return a.print(fmt.Sprintf("%d observations in %s, %d lost", result.Observations, mihf.EscapeString(name), result.Lost))
+	}
+}
+
+func (a *app) writeRecording(ctx context.Context, c clients.Client, f io.Writer, snap *mihf.Snapshot, limit time.Duration, n *uint64) (lost uint64, err error) {
+	w, err := recording.NewWriter(f, header(snap), snap.At)
+	if err != nil {
+		return 0, err
+	}
+	write := func(o *mihf.Observation) error {
+		*n++
+		return w.Write(o)
+	}
+	for _, o := range initial(snap) {
+		if err := write(&o); err != nil {
+			return 0, err
+		}
+	}
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	lost, err = c.Record(ctx, write)
+	if err != nil && ctx.Err() == nil {
+		return lost, a.explained(ctx, err)
+	}
+	return lost, nil
+}
+
+func header(s *mihf.Snapshot) recording.Header {
+	h := recording.Header{Node: s.Node, Started: time.Now().UTC()}
+	for _, x := range s.Sensors {
+		h.Sensors = append(h.Sensors, x.Sensor)
+	}
+	return h
+}
+
+// initial is the state as observations: what the sensors said before we listened.
+func initial(s *mihf.Snapshot) []mihf.Observation {
+	var all []mihf.Observation
+	for i := range s.Links {
+		l := &s.Links[i]
+		base := mihf.Observation{At: s.At, Link: l.Link, Sensor: "snapshot"}
+		if l.Facts != nil {
+			o := base
+			o.Kind, o.Facts = mihf.ObsLink, l.Facts
+			all = append(all, o)
+		}
+		if l.Association != mihf.AssociationNone {
+			o := base
+			o.Kind, o.Association = mihf.ObsAssociation, &mihf.Association{State: l.Association, PoA: l.PoA, SSID: l.SSID}
+			all = append(all, o)
+		}
+		if l.Values.Len() > 0 {
+			o := base
+			o.Kind, o.Values, o.PoA, o.Age = mihf.ObsRadio, l.Values, l.PoA, s.At.Sub(l.ValuesAt)
+			all = append(all, o)
+		}
+	}
+	for i := range s.Egress {
+		all = append(all, mihf.Observation{At: s.At, Sensor: "snapshot", Kind: mihf.ObsEgress, Egress: &s.Egress[i]})
+	}
+	return all
+}
+
+// create opens the file to write, compressed by its name.
+func (a *app) create(name string) (io.WriteCloser, error) {
+	if name == "-" {
+		return keepOpen{a.out}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	if !strings.HasSuffix(name, ".gz") {
+		return f, nil
+	}
+	return gzipFile{gzip.NewWriter(f), f}, nil
+}
+
+// keepOpen is a file that somebody else closes.
+type keepOpen struct{ io.Writer }
+
+// Close does nothing.
+func (keepOpen) Close() error { return nil }
+
+// gzipFile closes the compressor before the file.
+type gzipFile struct {
+	*gzip.Writer
+	f *os.File
+}
+
+// Close finishes the file.
+func (g gzipFile) Close() error { return errors.Join(g.Writer.Close(), g.f.Close()) }

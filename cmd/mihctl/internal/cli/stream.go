@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mihf.dev/clients"
+	"mihf.dev/cmd/internal/liveview"
+	"mihf.dev/cmd/internal/show"
+	"mihf.dev/mihf"
+)
+
+// filter is what a stream's flags say.
+type filter struct {
+	after uint64
+	boot  string
+	kinds []string
+	links []string
+	count uint
+}
+
+func (f *filter) flags(c *cobra.Command, a *app, kinds bool) {
+	s := c.Flags()
+	s.Uint64Var(&f.after, "after", 0, "resume behind this sequence instead of beginning with the state")
+	s.StringVar(&f.boot, "boot", "", "the run that --after belongs to (default the daemon's own)")
+	s.StringSliceVar(&f.links, "link", nil, "only of this link; may be given more than once")
+	s.UintVar(&f.count, "count", 0, "end after so many, not counting the state at the beginning (default: go on)")
+	must(c.RegisterFlagCompletionFunc("link", a.completeLinks))
+	if kinds {
+		s.StringSliceVar(&f.kinds, "kind", nil, "only of this kind; may be given more than once")
+		must(c.RegisterFlagCompletionFunc("kind", completeKinds))
+	}
+}
+
+// must panics for a programmer's error.
+func must(err error) {
+	if err != nil {
+		panic("mihctl: " + err.Error())
+	}
+}
+
+// request turns the flags into a subscription.
+func (f *filter) request(ctx context.Context, a *app, c clients.Client) (mihf.SubscribeRequest, error) {
+	kinds, err := parseKinds(f.kinds)
+	if err != nil {
+		return mihf.SubscribeRequest{}, err
+	}
+	req := mihf.SubscribeRequest{After: f.after, Kinds: kinds}
+	if f.boot != "" {
+		if req.Boot, err = mihf.ParseBootID(f.boot); err != nil {
+			return req, usageError{err}
+		}
+	}
+	for _, name := range f.links {
+		id, err := a.resolve(ctx, c, name)
+		if err != nil {
+			return req, err
+		}
+		req.Links = append(req.Links, id)
+	}
+	return req, nil
+}
+
+func parseKinds(names []string) (mihf.KindSet, error) {
+	var set mihf.KindSet
+	for _, name := range names {
+		k, ok := mihf.ParseKind(name)
+		if !ok {
+			return 0, usagef("--kind %s: want one of %s", name, strings.Join(kindNames(), ", "))
+		}
+		set |= mihf.Kinds(k)
+	}
+	return set, nil
+}
+
+func kindNames() []string {
+	var s []string
+	for k := mihf.Kind(1); int(k) < mihf.NumKinds; k++ {
+		s = append(s, k.String())
+	}
+	return s
+}
+
+func (a *app) eventsCommand() *cobra.Command {
+	f := &filter{}
+	cmd := &cobra.Command{
+		Use: "events", Short: "Follow the events, one a line: old → new, link, reason, sequence",
+		Long: "events follows the events. It begins with the state, or behind a sequence that --after names;\n" +
+			"what is missing then is stated as a gap, before the state. It goes on when the daemon restarts.",
+		Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
+			req, err := f.request(ctx, a, c)
+			if err != nil {
+				return err
+			}
+			return a.stream(ctx, c, req, f.count, func(*mihf.Delivery) bool { return true })
+		}),
+	}
+	f.flags(cmd, a, true)
+	return cmd
+}
+
+func (a *app) hintsCommand() *cobra.Command {
+	f := &filter{}
+	cmd := &cobra.Command{
+		Use: "hints", Short: "Follow the hints to the flows that you may see",
+		Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
+			req, err := f.request(ctx, a, c)
+			if err != nil {
+				return err
+			}
+			// A subscription cannot ask for no events at all: the rarest kind is left out here.
+			req.Hints, req.Kinds = true, mihf.Kinds(mihf.ShareReport)
+			return a.stream(ctx, c, req, f.count, func(d *mihf.Delivery) bool { return d.Kind != mihf.DeliverEvent })
+		}),
+	}
+	f.flags(cmd, a, false)
+	return cmd
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "watch", Short: "Live view of links, forecasts, flows and events",
+		Long: "watch shows links with their signal and forecast, flows and the last events in the terminal; q quits.\n" +
+			"Where standard output is no terminal, or with --json, it prints changes, one a line.",
+		Args: cobra.NoArgs,
+		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
+			if _, err := ask(ctx, a, c.Status); err != nil {
+				return err
+			}
+			if a.json {
+				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, 0, func(*mihf.Delivery) bool { return true })
+			}
+			return liveview.Run(ctx, c, a.out)
+		}),
+	}
+}
+
+// stream prints what is wanted of a subscription until ctx ends, which is no error, or
+// count are printed.
+func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRequest, count uint, want func(*mihf.Delivery) bool) error {
+	feed, node, err := a.follow(ctx, c, req)
+	if err != nil {
+		return linkHint(err)
+	}
+	defer feed.Close()
+	stop := a.watchReader(feed.Close)
+	defer stop()
+	changes := &show.Changes{Time: a.wallTime}
+	buf := make([]mihf.Delivery, 64)
+	done := uint(0)
+	for {
+		n, err := feed.Next(buf)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, mihf.ErrClosed):
+			return nil
+		case err != nil:
+			return a.explained(ctx, fmt.Errorf("the subscription ended: %w", err))
+		}
+		for i := range buf[:n] {
+			d := &buf[i]
+			if !want(d) {
+				continue
+			}
+			if err := a.printDelivery(changes, node, d); err != nil {
+				return err
+			}
+			if d.Kind == mihf.DeliverEvent || d.Kind == mihf.DeliverHint {
+				if done++; done == count {
+					return nil
+				}
+			}
+		}
+	}
+}
+
+func (a *app) printDelivery(changes *show.Changes, node mihf.NodeID, d *mihf.Delivery) error {
+	if a.json {
+		return a.printJSON(delivery(a.encoder(node), d))
+	}
+	return a.print(changes.Line(d))
+}
