@@ -99,11 +99,13 @@ type Suspend struct {
 type GRPC struct {
 	Socket   string      `toml:"socket"` // "": Paths.Socket
 	Mode     fs.FileMode `toml:"mode"`
-	Group    string      `toml:"group"` // "": the daemon's own
+	Group    string      `toml:"group"` // "": "mihf" for root's daemon, else the daemon's own
 	Listen   string      `toml:"listen"`
 	Cert     string      `toml:"cert"`
 	Key      string      `toml:"key"`
 	ClientCA string      `toml:"client_ca"`
+	// AdminNames are common names of client certificates.
+	AdminNames []string `toml:"admin_names"`
 }
 
 // Access says who of those who may connect may do what.

@@ -94,6 +94,7 @@ func TestValues(t *testing.T) {
 		cert = "/c"
 		key = "/k"
 		client_ca = "/ca"
+		admin_names = ["boss"]
 		[access]
 		command_uids = [0, 4294967295]
 		[log]
@@ -111,7 +112,7 @@ func TestValues(t *testing.T) {
 	want.Hint.Lease = time.Second
 	want.Predictor.Method = config.NoPredictor
 	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes = false, 8192
-	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca"}
+	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca", AdminNames: []string{"boss"}}
 	want.Access.CommandUIDs = []uint32{0, 1<<32 - 1}
 	want.Log = config.Log{Level: slog.LevelDebug, Format: "json"}
 	want.Metrics.Listen = "[::1]:1"
@@ -134,6 +135,8 @@ func TestErrors(t *testing.T) {
 		{"[sensors.rtnl]\nenabled = 1\n", "f:2: sensors.rtnl.enabled: must be true or false"},
 		{"[access]\ncommand_uids = [-1]\n", "f:2: access.command_uids: must be a list of user ids"},
 		{"[access]\ncommand_uids = 3\n", "f:2: access.command_uids: must be a list of user ids"},
+		{"[grpc]\nadmin_names = \"a\"\n", `f:2: grpc.admin_names: must be a list of names, for example ["a", "b"]`},
+		{"[grpc]\nadmin_names = [\"\"]\n", "f:2: grpc.admin_names: has an empty name"},
 		{"link = 1\n", "f:1: link: must be a section"},
 		{"[link]\nsettle = \"30\"\n", `f:2: link.settle: "30" is no duration; write a number with its unit`},
 		{"[link]\nsettle = \"-1s\"\n", "f:2: link.settle: -1s is out of range; give 0s to 1s"},

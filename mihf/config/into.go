@@ -105,11 +105,15 @@ func (r *rawGRPC) into(c *checker, g *GRPC) {
 	c.path("grpc.socket", r.Socket, &g.Socket)
 	c.must(len(g.Socket) <= maxSocketPath, "grpc.socket", "has %d bytes; a socket's path may have %d", len(g.Socket), maxSocketPath)
 	c.mode("grpc.mode", r.Mode, &g.Mode)
-	c.text("grpc.group", r.Group, &g.Group, groupName, "the name of a group, or its number")
+	c.text("grpc.group", r.Group, &g.Group, groupName, "the name of a group")
 	c.address("grpc.listen", r.Listen, &g.Listen)
 	c.path("grpc.cert", r.Cert, &g.Cert)
 	c.path("grpc.key", r.Key, &g.Key)
 	c.path("grpc.client_ca", r.ClientCA, &g.ClientCA)
+	if len(r.AdminNames) > 0 {
+		g.AdminNames = r.AdminNames
+	}
+	c.must(!slices.Contains(g.AdminNames, ""), "grpc.admin_names", "has an empty name; give common names of certificates")
 	for _, f := range []struct{ key, path, what string }{
 		{"grpc.cert", g.Cert, "the daemon's certificate"},
 		{"grpc.key", g.Key, "the certificate's private key"},

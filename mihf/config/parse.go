@@ -119,6 +119,9 @@ func badValue(e *toml.DecodeError) string {
 		reflect.String: `a string in quotes, for example "30ms" for a duration`, reflect.Int: "a whole number", reflect.Float64: "a number",
 		reflect.Bool: "true or false", reflect.Slice: "a list of user ids, for example [1000, 1001]", reflect.Struct: "a section",
 	}[t.Kind()]
+	if t == reflect.TypeFor[[]string]() {
+		want = `a list of names, for example ["a", "b"]`
+	}
 	return "must be " + want
 }
 

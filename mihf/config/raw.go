@@ -88,4 +88,6 @@ type rawGRPC struct {
 	Cert     *string `toml:"cert"`
 	Key      *string `toml:"key"`
 	ClientCA *string `toml:"client_ca"`
+
+	AdminNames []string `toml:"admin_names"`
 }

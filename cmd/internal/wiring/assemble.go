@@ -1,0 +1,68 @@
+package wiring
+
+import (
+	"log/slog"
+	"net/netip"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/clock"
+	"mihf.dev/mihf/config"
+	"mihf.dev/mihf/daemon"
+	"mihf.dev/sensors"
+)
+
+// Options are what a configuration file doesn't say.
+type Options struct {
+	Socket  string       // of the gRPC front, where the configuration names none
+	Clock   clock.Clock  // zero: boot time
+	Logger  *slog.Logger // nil: discard
+	Version string
+	// Sensors take the place of those that the configuration enables, unless nil.
+	Sensors []sensors.Sensor
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger
+}
+
+// Assembly is a daemon that has not begun.
+type Assembly struct {
+	Broker *Reported
+	Socket string        // that the gRPC front listens on
+	Tasks  []daemon.Task // for daemon.Serve
+}
+
+// Assemble puts a daemon together. It fails where [Check] does.
+func Assemble(c *config.Config, o Options) (*Assembly, error) {
+	if err := Check(c); err != nil {
+		return nil, err
+	}
+	list, watch := o.Sensors, (func([]netip.Addr))(nil)
+	if list == nil {
+		list, watch = NewSensors(c, o)
+	}
+	b, err := NewBroker(c, o, watch)
+	if err != nil {
+		return nil, err
+	}
+	a := &Assembly{Broker: Report(b, c.Predictor.Method), Socket: c.GRPC.Socket}
+	if a.Socket == "" {
+		a.Socket = o.Socket
+	}
+	grpc, err := NewGRPC(&c.GRPC, a.Socket, a.Broker, o.logger().With("front", "grpc"))
+	if err != nil {
+		return nil, err
+	}
+	a.Broker.Add(grpcCounters(grpc))
+	a.Tasks = append(a.Tasks, BrokerTask(b), grpc)
+	for _, s := range list {
+		if counts, ok := s.(interface{ Counters() []mihf.CounterValue }); ok {
+			a.Broker.Add(counts.Counters)
+		}
+		a.Tasks = append(a.Tasks, SensorTask(s, b.Observe))
+	}
+	return a, nil
+}

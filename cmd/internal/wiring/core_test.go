@@ -1,0 +1,196 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"go.uber.org/goleak"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/broker"
+	"mihf.dev/mihf/clock"
+	"mihf.dev/mihf/config"
+	"mihf.dev/mihf/daemon"
+	"mihf.dev/mihf/engine"
+	"mihf.dev/mihf/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestDefaultsAreEqual: what a configuration has by default is what the parts have.
+func TestDefaultsAreEqual(t *testing.T) {
+	c := config.Defaults()
+	if d := cmp.Diff(engine.Defaults(), engineConfig(&c), cmpopts.IgnoreFields(engine.Config{}, "Boot", "Node", "NewPredictor")); d != "" {
+		t.Errorf("engine (-its defaults +ours)\n%s", d)
+	}
+	if c.Broker.Replay != queue.DefaultKept || c.Broker.Reports != queue.DefaultLoose {
+		t.Errorf("broker: replay %d, reports %d; queue has %d, %d", c.Broker.Replay, c.Broker.Reports, queue.DefaultKept, queue.DefaultLoose)
+	}
+	if _, err := Methods().Find(c.Predictor.Method); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBrokerDefaultsAreEqual asks a broker without configuration for its limits by reaching
+// them.
+func TestBrokerDefaultsAreEqual(t *testing.T) { synctest.Test(t, testBrokerDefaultsAreEqual) }
+
+func testBrokerDefaultsAreEqual(t *testing.T) {
+	c := config.Defaults().Broker
+	b := broker.New(broker.Config{Engine: engine.Defaults(), Clock: clock.Process()})
+	observed := 0
+	go func() {
+		for range c.Inputs + 1 {
+			b.Observe(&mihf.Observation{Kind: mihf.ObsTruth})
+			observed++
+		}
+	}()
+	if synctest.Wait(); observed != c.Inputs {
+		t.Errorf("%d inputs wait, want %d", observed, c.Inputs)
+	}
+	stop := start(t, BrokerTask(b))
+	at, err := b.Attach(t.Context(), mihf.Caller{UID: mihf.Some(uint32(0))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range c.MaxFlows + 1 {
+		_, err = at.Register(mihf.FlowSpec{ID: mihf.FlowID(fmt.Sprintf("%026d", n)), Link: "wifi-00000001"})
+		if (n == c.MaxFlows) != errors.Is(err, mihf.ErrLimit) {
+			t.Fatalf("flow %d of %d: error %v", n, c.MaxFlows, err)
+		}
+	}
+	at.Close()
+	synctest.Wait()
+	for n := range c.MaxSubscribers + 1 {
+		_, err = b.Subscribe(t.Context(), mihf.Caller{UID: mihf.Some(uint32(0))}, mihf.SubscribeRequest{})
+		if (n == c.MaxSubscribers) != errors.Is(err, mihf.ErrLimit) {
+			t.Fatalf("subscriber %d of %d: error %v", n, c.MaxSubscribers, err)
+		}
+	}
+	stop()
+}
+
+// TestEveryValueArrives: a field of a section and the field of the same name that it is for
+// have the same value, whatever it is, and no field is left over.
+func TestEveryValueArrives(t *testing.T) {
+	c := config.Defaults()
+	n := int64(0)
+	fill(reflect.ValueOf(&c).Elem(), &n)
+	e := engineConfig(&c)
+	b := brokerConfig(&c, Options{}, e, nil)
+	same(t, c.Link, e.Link, "RouteHold")
+	same(t, c.Hint, e.Hint)
+	same(t, c.Broker, b)
+	if e.RouteHold != c.Link.RouteHold || e.EvaluateEvery != c.Predictor.EvaluateEvery || string(e.Node) != c.Node.Name {
+		t.Errorf("engine %+v", e)
+	}
+	if d := cmp.Diff([][]uint32{c.Access.RegisterAnyUIDs, c.Access.CommandUIDs}, [][]uint32{b.Access.GrantUIDs, b.Access.CommandUIDs}); d != "" {
+		t.Errorf("access (-config +broker)\n%s", d)
+	}
+	r := rtnlOptions(&c.Sensors.Rtnl, Options{})
+	if r.Settle != c.Sensors.Rtnl.Settle || r.Reconcile != c.Sensors.Rtnl.Reconcile || r.BufferBytes != c.Sensors.Rtnl.BufferBytes {
+		t.Errorf("rtnl %+v", r)
+	}
+	if r := rtnlOptions(&config.Rtnl{}, Options{}); r.Settle >= 0 {
+		t.Errorf("settle 0 is %v for the sensor, want below 0: at once", r.Settle)
+	}
+}
+
+// fill gives every field a value of its own.
+func fill(v reflect.Value, n *int64) {
+	*n++
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	case reflect.Int, reflect.Int64:
+		v.SetInt(*n)
+	case reflect.Uint32:
+		v.SetUint(uint64(*n))
+	case reflect.Float64:
+		v.SetFloat(float64(*n))
+	case reflect.String:
+		v.SetString(fmt.Sprint(*n))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), n)
+	}
+}
+
+// same checks that each field of a section but those named is in part too.
+func same(t *testing.T, section, part any, but ...string) {
+	t.Helper()
+	s, p := reflect.ValueOf(section), reflect.ValueOf(part)
+	for i := range s.NumField() {
+		name := s.Type().Field(i).Name
+		f := p.FieldByName(name)
+		switch {
+		case len(but) > 0 && name == but[0]:
+		case !f.IsValid():
+			t.Errorf("%T has no field %s", part, name)
+		case !f.Equal(s.Field(i)):
+			t.Errorf("%T.%s is %v, configured %v", part, name, f, s.Field(i))
+		}
+	}
+}
+
+func TestNewPredictor(t *testing.T) {
+	f, err := NewPredictor("level-slope")
+	if err != nil || f("a") == f("a") {
+		t.Errorf("error %v; each link has its own predictor", err)
+	}
+	if f, err := NewPredictor(config.NoPredictor); f != nil || err != nil {
+		t.Errorf("none: %v", err)
+	}
+	if _, err := NewPredictor("magic"); err == nil {
+		t.Error("no error for a method that does not exist")
+	}
+	if len(Known().Predictors) != len(Methods()) {
+		t.Errorf("known: %v", Known())
+	}
+}
+
+func TestNewBootID(t *testing.T) {
+	if a, b := NewBootID(), NewBootID(); a == 0 || a == b {
+		t.Errorf("boot ids %v and %v", a, b)
+	}
+}
+
+func TestNodeName(t *testing.T) {
+	if n := nodeName(&config.Node{Name: "bus-12"}); n != "bus-12" {
+		t.Errorf("node %q", n)
+	}
+	if n := nodeName(&config.Node{}); n == "" {
+		t.Error("no name for the host")
+	}
+}
+
+// start serves tasks, and returns what ends them and checks that they did so in order.
+func start(t *testing.T, tasks ...daemon.Task) (stop func()) {
+	t.Helper()
+	quit := make(chan struct{})
+	ended := make(chan error, 1)
+	all := append([]daemon.Task{untilClosed(quit)}, tasks...)
+	go func() { ended <- serve(t, quit, all) }()
+	for _, task := range tasks {
+		<-task.Ready()
+	}
+	return func() {
+		close(quit)
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(time.Minute):
+			t.Error("the tasks did not end")
+		}
+	}
+}

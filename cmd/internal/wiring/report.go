@@ -1,0 +1,40 @@
+package wiring
+
+import (
+	"context"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/broker"
+)
+
+// Counters is a part that counts.
+type Counters func() []mihf.CounterValue
+
+// Reported is a broker whose Status also has what only the wiring knows: the predictor's
+// name and the counters of sensors and fronts.
+type Reported struct {
+	*broker.Broker
+	predictor string
+	parts     []Counters
+}
+
+// Report returns b with a fuller Status.
+func Report(b *broker.Broker, predictor string) *Reported {
+	return &Reported{Broker: b, predictor: predictor}
+}
+
+// Add adds a part's counters. It must not be called once a front runs.
+func (r *Reported) Add(c Counters) { r.parts = append(r.parts, c) }
+
+// Status returns counts and conditions of all parts.
+func (r *Reported) Status(ctx context.Context, who mihf.Caller) (mihf.Status, error) {
+	s, err := r.Broker.Status(ctx, who)
+	if err != nil {
+		return s, err
+	}
+	s.Predictor = r.predictor
+	for _, part := range r.parts {
+		s.Counters = append(s.Counters, part()...)
+	}
+	return s, nil
+}

@@ -1,0 +1,79 @@
+package wiring
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/broker"
+	"mihf.dev/mihf/config"
+	"mihf.dev/mihf/daemon"
+	"mihf.dev/sensors"
+	"mihf.dev/sensors/rtnl"
+	"mihf.dev/sensors/suspend"
+)
+
+// NewSensors returns the sensors that are enabled, and what is told the peers whose routes
+// matter (nil: no sensor wants to know).
+func NewSensors(c *config.Config, o Options) (list []sensors.Sensor, watch func([]netip.Addr)) {
+	if s := &c.Sensors.Rtnl; s.Enabled {
+		r := rtnl.New(rtnlOptions(s, o))
+		list, watch = append(list, r), r.Watch
+	}
+	if c.Sensors.Suspend.Enabled {
+		list = append(list, suspend.New(suspend.Options{Clock: o.Clock}))
+	}
+	return list, watch
+}
+
+func rtnlOptions(s *config.Rtnl, o Options) rtnl.Options {
+	settle := s.Settle
+	if settle == 0 {
+		settle = -1 * time.Nanosecond // at once; to the sensor, 0 is its default
+	}
+	return rtnl.Options{
+		Clock: o.Clock, Log: o.logger().With("sensor", rtnl.Name), Seed: rand.Uint64(),
+		Settle: settle, Reconcile: s.Reconcile, BufferBytes: s.BufferBytes,
+	}
+}
+
+// SensorTask returns the task that runs a sensor. It is ready when the sensor's condition
+// is known.
+func SensorTask(s sensors.Sensor, observe sensors.Emit) daemon.Task {
+	return daemon.NewTask("sensor "+s.Name(), func(ctx context.Context, ready func()) error {
+		return s.Run(ctx, func(o *mihf.Observation) {
+			observe(o)
+			if o.Kind == mihf.ObsCondition && o.Condition.Condition != mihf.ConditionStarting {
+				ready()
+			}
+		})
+	})
+}
+
+// BrokerTask returns the task that runs a broker.
+func BrokerTask(b *broker.Broker) daemon.Task {
+	return daemon.NewTask("broker", func(ctx context.Context, ready func()) error {
+		ready()
+		return b.Run(ctx)
+	})
+}
+
+// Probe returns a function that fails unless the broker's loop answers before its context
+// ends.
+func Probe(b *broker.Broker) func(context.Context) error {
+	return func(ctx context.Context) error {
+		answer := make(chan error, 1)
+		go func() { // the loop may have taken the question and hang in it: then this stays
+			_, err := b.Status(ctx, mihf.Caller{Front: "inproc"})
+			answer <- err
+		}()
+		select {
+		case err := <-answer:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

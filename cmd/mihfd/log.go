@@ -1,0 +1,32 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/term"
+
+	"mihf.dev/mihf/config"
+)
+
+// newLogger returns a logger of the format, whose level can be changed.
+func newLogger(c *config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
+	level := new(slog.LevelVar)
+	level.Set(c.Level)
+	o := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(w, o)), level
+	}
+	return slog.New(slog.NewTextHandler(w, o)), level
+}
+
+// logFile opens the log of a live view, whose terminal belongs to the view: a file in the
+// state directory. Where standard error is no terminal, nil: the log may go there.
+func logFile(state string) (*os.File, error) {
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
+		return nil, nil
+	}
+	return os.OpenFile(filepath.Join(state, "live.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"mihf.dev/clients/mihgrpc"
+	"mihf.dev/cmd/internal/liveview"
+	"mihf.dev/cmd/internal/wiring"
+	"mihf.dev/mihf/config"
+	"mihf.dev/mihf/daemon"
+)
+
+// serve runs the daemon until it is told to end, and returns the exit status.
+func serve(o options, stderr io.Writer) int {
+	p := paths()
+	cfg, file, err := load(o.config, p)
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+		return exitUsage
+	}
+	stateErr := os.MkdirAll(p.State, 0o750)
+	if o.live {
+		f, err := logFile(p.State)
+		if err != nil {
+			fmt.Fprintln(stderr, "mihfd: log of the live view:", err)
+			return exitFailed
+		}
+		if f != nil {
+			defer func() { _ = f.Close() }() // every line was written when it was logged
+			stderr = f
+		}
+	}
+	log, level := newLogger(&cfg.Log, stderr)
+	if stateErr != nil {
+		log.Warn("no state directory", "error", stateErr)
+	}
+	log.Info("starting", "version", wiring.Version(), "config", file)
+	r := &reloader{log: log, level: level, current: cfg, load: func() (config.Config, error) {
+		cfg, _, err := load(o.config, p)
+		return cfg, err
+	}}
+	if err := start(&cfg, o, p, r, log); err != nil {
+		failed(o, log, err)
+		return exitFailed
+	}
+	log.Info("stopped")
+	return exitOK
+}
+
+// failed says why the daemon ended, also where the log is not looked at.
+func failed(o options, log *slog.Logger, err error) {
+	args := []any{"error", err}
+	if p, ok := errors.AsType[*daemon.PanicError](err); ok {
+		args = append(args, "stack", string(p.Stack))
+	}
+	log.Error("failed", args...)
+	if o.live {
+		fmt.Fprintln(os.Stderr, "mihfd:", err)
+	}
+}
+
+// start assembles the daemon and serves its tasks.
+func start(cfg *config.Config, o options, p config.Paths, r *reloader, log *slog.Logger) error {
+	a, err := wiring.Assemble(cfg, wiring.Options{Socket: p.Socket, Logger: log, Version: wiring.Version()})
+	if err != nil {
+		return err
+	}
+	log.Info("assembled", "node", a.Broker.Node(), "boot_id", a.Broker.Boot().String(), "address", "unix://"+a.Socket)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	tasks := append([]daemon.Task{daemon.Signals(stop, r.reload, log, daemon.Systemd)}, a.Tasks...)
+	interval, err := daemon.WatchdogInterval()
+	if err != nil {
+		log.Warn("no watchdog", "error", err)
+	}
+	if interval > 0 {
+		tasks = append(tasks, daemon.Watchdog(interval, log, daemon.Systemd, wiring.Probe(a.Broker.Broker)))
+	}
+	if cfg.Metrics.Listen != "" {
+		tasks = append(tasks, metricsTask(cfg.Metrics.Listen, a.Broker.Status, log))
+	}
+	if o.live {
+		tasks = append(tasks, liveTask("unix://"+a.Socket, stop))
+	}
+	return daemon.Serve(ctx, log, daemon.Systemd, tasks...)
+}
+
+// liveTask returns the task that shows the live view. The user ends it, and with it the
+// daemon.
+func liveTask(address string, stop context.CancelFunc) daemon.Task {
+	return daemon.NewTask("live view", func(ctx context.Context, ready func()) error {
+		defer stop()
+		client, err := mihgrpc.Dial(address, mihgrpc.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = client.Close() }() // nothing is under way
+		ready()
+		return liveview.Run(ctx, client, os.Stdout)
+	})
+}
