@@ -9,8 +9,9 @@
 //   - Links are known by their ifindex. A rename, also a swap of two names, changes the
 //     name of a link and nothing else; a device that comes back gets the same id.
 //   - A change of a link's state is read when its message comes, at most 10 ms later when
-//     others came just before; default routes, egress and peers follow at most 10 ms
-//     later, as long as reading them is quick (see Limits).
+//     others came just before, 25 ms in a flood of messages without a change; default
+//     routes, egress and peers follow 10 ms later, as long as reading them is quick (see
+//     Limits).
 //   - Lost messages (the socket overflowed), a failed socket and a suspend lead to a
 //     complete reading, whose difference is published, and then mihf.ObsResync. Every 30 s
 //     everything is read in any case, because the kernel drops some routes in silence.
@@ -23,13 +24,15 @@
 //
 // # Limits
 //
-//   - A change that is undone before it was looked at (up to 10 ms) is not seen.
+//   - A change that is undone before it was looked at is not seen.
 //   - A virtual link that appears is published when it is [Options.Settle] old, or at once
 //     when a default route, the egress or a peer leads there. A port of a bridge or bond
 //     is published only if it is hardware or has an address. The loopback never is.
 //   - Default routes can only be found by reading all routes of the kernel: where there
-//     are 100,000 this takes about 0.1 s each time. The sensor rests four times as long as the
-//     reading took, so that this never takes more than a fifth of a core.
+//     are 100,000 this takes some 30 ms each time (when a default route or the state of a
+//     link has changed, and every 30 s). The sensor rests four times as long as the reading
+//     took, so that this never takes more than a fifth of a core. What the kernel chooses
+//     for the outside and for peers is asked for directly and does not wait for it.
 //   - Wi-Fi and mobile links are told from Ethernet by sysfs, which shows one namespace
 //     only: in another one ([Options.Netns]) they are taken for Ethernet or other.
 //   - A peer with a link-local address is looked up without its zone.

@@ -78,10 +78,23 @@ func union(list []mihf.Address, l *link) []mihf.Address {
 	return list
 }
 
+// followLinks looks at the links that were named in messages and publishes the difference.
+func (s *session) followLinks(ctx context.Context) error {
+	start := s.now()
+	if err := s.lookAtLinks(); err != nil {
+		return err
+	}
+	s.links.gap = min(2*s.links.gap, linkGapMax)
+	if s.publish(ctx) > 0 {
+		s.links.gap = linkGap
+	}
+	s.links.done(start, s.now())
+	return nil
+}
+
 // lookAtLinks reads the links that were named in messages: first all of them, so that
 // what is gone leaves its id to what came in its place.
 func (s *session) lookAtLinks() error {
-	start := s.now()
 	s.links.begin()
 	dirty := s.pending.links
 	s.pending.links = nil
@@ -105,7 +118,6 @@ func (s *session) lookAtLinks() error {
 			}
 		}
 	}
-	s.links.done(start, s.now())
 	return nil
 }
 
@@ -259,11 +271,7 @@ func (s *session) linksFirst(ctx context.Context) error {
 	if !s.links.due.Due(s.now()) {
 		return nil
 	}
-	if err := s.lookAtLinks(); err != nil {
-		return err
-	}
-	s.publish(ctx)
-	return nil
+	return s.followLinks(ctx)
 }
 
 func (s *session) ask(dst netip.Addr, withMetric bool, set func(answer)) error {

@@ -228,3 +228,25 @@ func TestKernelStart(t *testing.T) {
 		t.Error("the loopback is published")
 	}
 }
+
+// BenchmarkCarrier is the time from the loss of carrier (the far end goes down) until the
+// observation is there, and back.
+func BenchmarkCarrier(b *testing.B) {
+	ns, far := netns.New(b), netns.New(b)
+	ns.Pair("v0", far, "p0")
+	ns.Up("v0")
+	far.Up("p0")
+	r := sensorstest.Start(b, rtnl.New(rtnl.Options{Netns: ns.Handle, Settle: -1}))
+	carrier := func(want bool) {
+		r.Until(b, "carrier", func(o *mihf.Observation) bool {
+			return o.Kind == mihf.ObsLink && o.Facts.Name == "v0" && o.Facts.Carrier == want && o.Facts.Running() == want
+		})
+	}
+	carrier(true)
+	for b.Loop() {
+		far.Down("p0")
+		carrier(false)
+		far.Up("p0")
+		carrier(true)
+	}
+}

@@ -16,8 +16,11 @@ import (
 )
 
 const (
-	linkGap  = 10 * time.Millisecond // between two readings of links
-	routeLag = 10 * time.Millisecond // from a change to the reading of routes, so that one follows many
+	// linkGap is between two readings of links, and grows up to linkGapMax as long as they
+	// find nothing new: then someone makes noise.
+	linkGap    = 10 * time.Millisecond
+	linkGapMax = 25 * time.Millisecond
+	routeLag   = 10 * time.Millisecond // from a change to the reading of routes, so that one follows many
 	// resumeGap is how long a suspend must be to read all again.
 	resumeGap = time.Second
 	// dumpTries is how often an interrupted dump is tried.
@@ -113,14 +116,19 @@ func (s *session) follow(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(max(s.next().Sub(s.now()), 0))
+		now := s.now()
+		timer.Reset(max(s.next().Sub(now), 0))
+		wake := s.box.wake
+		if due := s.links.due; !due.IsZero() && due.Sub(now) <= linkGapMax {
+			wake = nil // what comes in until then is gathered: a flood does not wake this loop
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.sensor.poke:
 			s.filter()
 			s.resolve.want(s.now(), 0)
-		case <-s.box.wake:
+		case <-wake:
 		case <-timer.C:
 		}
 		h, err := s.box.take()
@@ -170,10 +178,9 @@ func (s *session) work(ctx context.Context) error {
 		return nil
 	}
 	if s.links.due.Due(s.now()) {
-		if err := s.lookAtLinks(); err != nil {
+		if err := s.followLinks(ctx); err != nil {
 			return err
 		}
-		s.publish(ctx)
 	}
 	if s.defaults.due.Due(s.now()) {
 		if err := s.readDefaults(); err != nil {
