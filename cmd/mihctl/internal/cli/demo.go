@@ -1,5 +1,86 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"context"
+	"errors"
+	"fmt"
 
-func (a *app) demoCommand() *cobra.Command { return &cobra.Command{Use: "demo"} }
+	"github.com/spf13/cobra"
+
+	"mihf.dev/cmd/internal/show"
+	"mihf.dev/cmd/mihctl/internal/demo"
+)
+
+func (a *app) demoCommand() *cobra.Command {
+	var speed float64
+	cmd := &cobra.Command{
+		Use: "demo", Short: "The whole path in one process, on a recorded walk",
+		Long: "demo starts a daemon in this process, joins a client with a flow to it, and plays a recorded walk:\n" +
+			"a fade that recovers, then out of one cell and into another. It shows what is foreseen, what the\n" +
+			"client is told, and what then happens. It fails unless the Freeze comes before the loss.\n" +
+			"With --json it prints one object at the end; its times are those of the recording.",
+		Args: cobra.NoArgs,
+		RunE: a.run(func(ctx context.Context, _ []string) error {
+			if !(speed > 0 && speed <= demo.MaxSpeed) {
+				return usagef("--speed %v: want a number above 0 and at most %v", speed, demo.MaxSpeed)
+			}
+			return a.demo(ctx, speed)
+		}),
+	}
+	cmd.Flags().Float64Var(&speed, "speed", demo.DefaultSpeed, "how many seconds of the recording pass in one")
+	return cmd
+}
+
+func (a *app) demo(ctx context.Context, speed float64) error {
+	// An output that fails shows again at the end; it must not stop what is measured.
+	shown := func(e *demo.Entry) {
+		if !e.Revision() {
+			_ = a.print(timelineLine(e))
+		}
+	}
+	if a.json {
+		shown = func(*demo.Entry) {}
+	} else if err := a.print(demoHead...); err != nil {
+		return err
+	}
+	r, err := demo.Run(ctx, speed, shown)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		err = a.printValue(r)
+	} else {
+		err = a.print(demoEnd(r)...)
+	}
+	if err == nil && !r.OK() {
+		err = errors.New("the Freeze did not come before the loss")
+	}
+	return err
+}
+
+var demoHead = []string{
+	"A daemon, its gRPC front and a client with a flow (RTT 100 ms, receiving), on a recorded walk.",
+	"",
+	"   TIME s  FROM   WHAT",
+}
+
+func timelineLine(e *demo.Entry) string {
+	return fmt.Sprintf("%9.3f  %-5s  %-22s  %s", e.TimeS, e.From, e.Kind, e.Text)
+}
+
+func demoEnd(r *demo.Report) []string {
+	millis := func(v *float64) string {
+		if v == nil {
+			return show.Unknown
+		}
+		return show.Number(*v) + " ms"
+	}
+	return append([]string{""}, show.Table([][]string{
+		{"announced before the loss", millis(r.Prediction.LeadMs)},
+		{"frozen before the loss", millis(r.Freeze.GRPC) + fmt.Sprintf(" (the flow needs %s ms)", show.Number(r.Flow.LeadMs))},
+		{"frozen for", millis(r.FrozenMs)},
+		{"outcome", r.Outcome},
+		{"taken back", fmt.Sprintf("%d, with %d needless freezes", r.Rollbacks, r.NeedlessFreeze)},
+		{"false alarms", fmt.Sprint(r.FalseAlarms)},
+	})...)
+}
