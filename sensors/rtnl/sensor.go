@@ -51,6 +51,8 @@ type Options struct {
 	// overflow, up to 32 MiB. Without CAP_NET_ADMIN the kernel gives at most
 	// net.core.rmem_max.
 	BufferBytes int
+	// Suspended returns how long the machine was suspended since boot; nil: clock.Suspended.
+	Suspended func() time.Duration
 	// BeforeRead is called before each read of the watch socket; a test holds the reader
 	// up with it. nil: nothing.
 	BeforeRead func()
@@ -81,6 +83,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Reconcile <= 0 || o.Reconcile > defaultReconcile {
 		o.Reconcile = defaultReconcile
+	}
+	if o.Suspended == nil {
+		o.Suspended = clock.Suspended
 	}
 	if o.BufferBytes <= 0 {
 		o.BufferBytes = defaultBuffer

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mihf.dev/mihf"
-	"mihf.dev/mihf/clock"
 	"mihf.dev/sensors"
 )
 
@@ -67,7 +66,7 @@ func (s *session) run(ctx context.Context) error {
 	defer wg.Wait()
 	defer func() { _ = s.watch.close() }()
 
-	s.suspended = clock.Suspended()
+	s.suspended = s.sensor.opt.Suspended()
 	if err := s.readAll(ctx); err != nil {
 		return err
 	}
@@ -226,9 +225,9 @@ func (s *session) plan() {
 
 // resumed reports whether the machine was suspended since the last call.
 func (s *session) resumed() bool {
-	total := clock.Suspended()
+	total := s.sensor.opt.Suspended()
 	if total-s.suspended > resumeGap {
-		total = min(total, clock.Suspended()) // not because this process was held up in between
+		total = min(total, s.sensor.opt.Suspended()) // not because this process was held up in between
 	}
 	gap := total - s.suspended
 	s.suspended = total

@@ -109,11 +109,15 @@ func TestLinkIDs(t *testing.T) {
 		{"wifi", hw(2, "wlan0", perm), device{wireless: true}, mihf.NewLinkID(mihf.LinkWiFi, perm)},
 		{"wwan", hw(2, "wwan0", perm), device{wwan: true}, mihf.NewLinkID(mihf.LinkWWAN, perm)},
 		{
-			"current address", linkInfo{index: 2, name: "v", kind: "veth", addr: perm, hwType: arphrdEther}, device{},
+			"current address",
+			linkInfo{index: 2, name: "v", kind: "veth", addr: perm, hwType: arphrdEther},
+			device{},
 			mihf.NewLinkID(mihf.LinkEthernet, "veth/"+perm),
 		},
 		{
-			"hardware of an old kernel", linkInfo{index: 2, name: "e", addr: perm, hwType: arphrdEther}, device{},
+			"hardware of an old kernel",
+			linkInfo{index: 2, name: "e", addr: perm, hwType: arphrdEther},
+			device{},
 			mihf.NewLinkID(mihf.LinkEthernet, perm),
 		},
 		{"device path", linkInfo{index: 2, name: "wwan0"}, device{wwan: true, path: "/sys/devices/usb1"}, mihf.NewLinkID(mihf.LinkWWAN, "/sys/devices/usb1")},
