@@ -65,6 +65,7 @@ func (s *Server) deliver(stream grpc.ServerStreamingServer[mihv1.SubscribeRespon
 		p.Item = &mihv1.SubscribeResponse_Hint{Hint: s.encoder().Hint(&d.Hint)}
 	case mihf.DeliverSnapshot:
 		p.Item = &mihv1.SubscribeResponse_Snapshot{Snapshot: s.encoder().Snapshot(d.Snapshot)}
+		d.Snapshot = nil // large, and the buffer lives as long as the stream
 	case mihf.DeliverGap:
 		p.Item = &mihv1.SubscribeResponse_Gap{Gap: conv.EncodeGap(&d.Gap)}
 	}
