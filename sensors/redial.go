@@ -56,9 +56,9 @@ func (r *Redial) Run(ctx context.Context, emit Emit, session Session) error {
 	rng := rand.New(rand.NewPCG(r.Seed, 0x6d696866))
 	backoff := backoffMin
 	r.report(ctx, mihf.ConditionStarting, "")
-	for ctx.Err() == nil {
+	for !over(ctx) {
 		err := r.try(ctx, session)
-		if ctx.Err() != nil {
+		if over(ctx) {
 			break
 		}
 		now := r.Clock.Now()
@@ -82,6 +82,8 @@ func (r *Redial) Run(ctx context.Context, emit Emit, session Session) error {
 	}
 	return nil
 }
+
+func over(ctx context.Context) bool { return ctx.Err() != nil }
 
 func (r *Redial) try(ctx context.Context, session Session) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -32,15 +32,18 @@ func attr(typ int, v []byte) []byte { return nl.NewRtAttr(typ, v).Serialize() }
 func u32(v uint32) []byte           { return nl.Uint32Attr(v) }
 func addr(s string) []byte          { return netip.MustParseAddr(s).AsSlice() }
 
-func ifinfo(family, index int, flags uint32) []byte {
+// testIndex is the ifindex in all messages.
+const testIndex = 7
+
+func ifinfo(family int, flags uint32) []byte {
 	m := nl.NewIfInfomsg(family)
-	m.Index, m.Flags, m.Type = int32(index), flags, unix.ARPHRD_ETHER
+	m.Index, m.Flags, m.Type = testIndex, flags, unix.ARPHRD_ETHER
 	return m.Serialize()
 }
 
-func ifaddr(family, index, bits int, flags, scope uint8) []byte {
+func ifaddr(family, bits int, flags, scope uint8) []byte {
 	m := nl.NewIfAddrmsg(family)
-	m.Index, m.Prefixlen, m.Flags, m.Scope = uint32(index), uint8(bits), flags, scope
+	m.Index, m.Prefixlen, m.Flags, m.Scope = testIndex, uint8(bits), flags, scope
 	return m.Serialize()
 }
 
@@ -52,10 +55,7 @@ func rtmsg(family, bits int, table uint8, flags uint32) []byte {
 }
 
 func nexthop(index int, flags byte, attrs ...[]byte) []byte {
-	b := make([]byte, unix.SizeofRtNexthop)
-	for _, a := range attrs {
-		b = append(b, a...)
-	}
+	b := build(make([]byte, unix.SizeofRtNexthop), attrs...)
 	order.PutUint16(b, uint16(len(b)))
 	b[2] = flags
 	order.PutUint32(b[4:], uint32(index))
@@ -81,7 +81,7 @@ func TestDecodeLink(t *testing.T) {
 	}{
 		{
 			name: "all of it",
-			msg: build(ifinfo(unix.AF_UNSPEC, 7, unix.IFF_UP|unix.IFF_LOWER_UP),
+			msg: build(ifinfo(unix.AF_UNSPEC, unix.IFF_UP|unix.IFF_LOWER_UP),
 				attr(unix.IFLA_IFNAME, nl.ZeroTerminated("w\xff0")), attr(unix.IFLA_ADDRESS, mac),
 				attr(unix.IFLA_PERM_ADDRESS, []byte{2, 0, 0, 0, 0, 0xb}), attr(unix.IFLA_OPERSTATE, []byte{6}),
 				attr(unix.IFLA_MTU, u32(1500)), attr(unix.IFLA_MASTER, u32(3)), kind.Serialize(), attr(999, []byte{1})),
@@ -91,26 +91,26 @@ func TestDecodeLink(t *testing.T) {
 			},
 		},
 		{
-			name: "a port leaves its bridge", msg: ifinfo(unix.AF_BRIDGE, 7, 0),
+			name: "a port leaves its bridge", msg: ifinfo(unix.AF_BRIDGE, 0),
 			want: linkInfo{family: unix.AF_BRIDGE, index: 7, hwType: unix.ARPHRD_ETHER},
 		},
 		{
 			name: "no hardware address: a tunnel's IP address, zeros", want: linkInfo{index: 7, hwType: unix.ARPHRD_ETHER},
-			msg: build(ifinfo(0, 7, 0), attr(unix.IFLA_ADDRESS, addr("10.0.0.1")), attr(unix.IFLA_PERM_ADDRESS, make([]byte, 6))),
+			msg: build(ifinfo(0, 0), attr(unix.IFLA_ADDRESS, addr("10.0.0.1")), attr(unix.IFLA_PERM_ADDRESS, make([]byte, 6))),
 		},
 		{
-			name: "an operational state that is not known", msg: build(ifinfo(0, 7, 0), attr(unix.IFLA_OPERSTATE, []byte{99})),
+			name: "an operational state that is not known", msg: build(ifinfo(0, 0), attr(unix.IFLA_OPERSTATE, []byte{99})),
 			want: linkInfo{index: 7, hwType: unix.ARPHRD_ETHER},
 		},
 		{
-			name: "to another namespace", msg: build(ifinfo(0, 7, 0), attr(unix.IFLA_NEW_NETNSID, u32(1))),
+			name: "to another namespace", msg: build(ifinfo(0, 0), attr(unix.IFLA_NEW_NETNSID, u32(1))),
 			want: linkInfo{index: 7, hwType: unix.ARPHRD_ETHER, moved: true},
 		},
 		{name: "empty", err: errShort},
-		{name: "operstate without a value", msg: build(ifinfo(0, 7, 0), attr(unix.IFLA_OPERSTATE, nil)), err: errAttr},
-		{name: "short MTU", msg: build(ifinfo(0, 7, 0), attr(unix.IFLA_MTU, []byte{1, 2})), err: errAttr},
-		{name: "attribute longer than the message", msg: build(ifinfo(0, 7, 0), []byte{9, 0, 3, 0, 1}), err: errAttr},
-		{name: "attribute shorter than its header", msg: build(ifinfo(0, 7, 0), []byte{3, 0, 3, 0}), err: errAttr},
+		{name: "operstate without a value", msg: build(ifinfo(0, 0), attr(unix.IFLA_OPERSTATE, nil)), err: errAttr},
+		{name: "short MTU", msg: build(ifinfo(0, 0), attr(unix.IFLA_MTU, []byte{1, 2})), err: errAttr},
+		{name: "attribute longer than the message", msg: build(ifinfo(0, 0), []byte{9, 0, 3, 0, 1}), err: errAttr},
+		{name: "attribute shorter than its header", msg: build(ifinfo(0, 0), []byte{3, 0, 3, 0}), err: errAttr},
 	} {
 		got, err := decodeLink(tc.msg)
 		if !errors.Is(err, tc.err) {
@@ -133,30 +133,30 @@ func TestDecodeAddr(t *testing.T) {
 	}{
 		{
 			name: "IPv4", want: mihf.Address{Prefix: netip.MustParsePrefix("10.0.0.1/24")},
-			msg: build(ifaddr(unix.AF_INET, 7, 24, unix.IFA_F_PERMANENT, 0), attr(unix.IFA_ADDRESS, addr("10.0.0.1")),
+			msg: build(ifaddr(unix.AF_INET, 24, unix.IFA_F_PERMANENT, 0), attr(unix.IFA_ADDRESS, addr("10.0.0.1")),
 				attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
 		},
 		{
 			name: "point to point: our end", want: mihf.Address{Prefix: netip.MustParsePrefix("10.0.0.1/32")},
-			msg: build(ifaddr(unix.AF_INET, 7, 32, 0, 0), attr(unix.IFA_ADDRESS, addr("10.9.9.9")), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
+			msg: build(ifaddr(unix.AF_INET, 32, 0, 0), attr(unix.IFA_ADDRESS, addr("10.9.9.9")), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
 		},
 		{
 			name: "secondary is not temporary in IPv4", want: mihf.Address{Prefix: netip.MustParsePrefix("10.0.0.1/24")},
-			msg: build(ifaddr(unix.AF_INET, 7, 24, unix.IFA_F_SECONDARY, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
+			msg: build(ifaddr(unix.AF_INET, 24, unix.IFA_F_SECONDARY, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
 		},
-		{name: "tentative", msg: build(ifaddr(unix.AF_INET6, 7, 64, unix.IFA_F_TENTATIVE, 0), v6), want: mihf.Address{Prefix: p6, Tentative: true}},
-		{name: "optimistic", msg: build(ifaddr(unix.AF_INET6, 7, 64, unix.IFA_F_TENTATIVE|unix.IFA_F_OPTIMISTIC, 0), v6), want: mihf.Address{Prefix: p6}},
-		{name: "duplicate", msg: build(ifaddr(unix.AF_INET6, 7, 64, unix.IFA_F_DADFAILED, 0), v6), want: mihf.Address{Prefix: p6, Tentative: true}},
+		{name: "tentative", msg: build(ifaddr(unix.AF_INET6, 64, unix.IFA_F_TENTATIVE, 0), v6), want: mihf.Address{Prefix: p6, Tentative: true}},
+		{name: "optimistic", msg: build(ifaddr(unix.AF_INET6, 64, unix.IFA_F_TENTATIVE|unix.IFA_F_OPTIMISTIC, 0), v6), want: mihf.Address{Prefix: p6}},
+		{name: "duplicate", msg: build(ifaddr(unix.AF_INET6, 64, unix.IFA_F_DADFAILED, 0), v6), want: mihf.Address{Prefix: p6, Tentative: true}},
 		{
 			name: "deprecated and temporary, by the long flags", want: mihf.Address{Prefix: p6, Deprecated: true, Temporary: true},
-			msg: build(ifaddr(unix.AF_INET6, 7, 64, 0, 0), v6, attr(unix.IFA_FLAGS, u32(unix.IFA_F_DEPRECATED|unix.IFA_F_TEMPORARY))),
+			msg: build(ifaddr(unix.AF_INET6, 64, 0, 0), v6, attr(unix.IFA_FLAGS, u32(unix.IFA_F_DEPRECATED|unix.IFA_F_TEMPORARY))),
 		},
 		{
 			name: "link-local", want: mihf.Address{Prefix: netip.MustParsePrefix("fe80::1/64"), LinkLocal: true},
-			msg: build(ifaddr(unix.AF_INET6, 7, 64, 0, unix.RT_SCOPE_LINK), attr(unix.IFA_ADDRESS, addr("fe80::1"))),
+			msg: build(ifaddr(unix.AF_INET6, 64, 0, unix.RT_SCOPE_LINK), attr(unix.IFA_ADDRESS, addr("fe80::1"))),
 		},
 		{name: "empty", err: errShort},
-		{name: "wrong family", msg: build(ifaddr(unix.AF_INET6, 7, 64, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))), err: errAttr},
+		{name: "wrong family", msg: build(ifaddr(unix.AF_INET6, 64, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))), err: errAttr},
 	} {
 		_, got, err := decodeAddr(tc.msg)
 		if !errors.Is(err, tc.err) {
@@ -167,8 +167,8 @@ func TestDecodeAddr(t *testing.T) {
 		}
 	}
 	for _, msg := range [][]byte{
-		ifaddr(unix.AF_INET, 7, 24, 0, 0), // without an address
-		build(ifaddr(unix.AF_INET, 7, 33, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
+		ifaddr(unix.AF_INET, 24, 0, 0), // without an address
+		build(ifaddr(unix.AF_INET, 33, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
 	} {
 		if _, got, err := decodeAddr(msg); err == nil {
 			t.Errorf("% x was read as %v", msg, got)
@@ -244,7 +244,7 @@ func TestDecodeRoute(t *testing.T) {
 
 func TestDecodeHint(t *testing.T) {
 	w, _ := newWatchSet([]netip.Addr{netip.MustParseAddr("10.9.0.7")}, netip.MustParseAddr("198.41.0.4"))
-	moved := build(ifinfo(0, 7, 0), attr(unix.IFLA_NEW_NETNSID, u32(1)))
+	moved := build(ifinfo(0, 0), attr(unix.IFLA_NEW_NETNSID, u32(1)))
 	dst := func(s string) []byte {
 		p := netip.MustParsePrefix(s)
 		return build(rtmsg(unix.AF_INET, p.Bits(), 254, 0), attr(unix.RTA_DST, p.Addr().AsSlice()))
@@ -255,12 +255,12 @@ func TestDecodeHint(t *testing.T) {
 		data []byte
 		want hint
 	}{
-		{"new link", unix.RTM_NEWLINK, ifinfo(0, 7, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
-		{"deleted", unix.RTM_DELLINK, ifinfo(0, 7, 0), hint{index: 7, linkHint: linkHint{link: true, deleted: true}}},
-		{"R18: no port any more", unix.RTM_DELLINK, ifinfo(unix.AF_BRIDGE, 7, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
+		{"new link", unix.RTM_NEWLINK, ifinfo(0, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
+		{"deleted", unix.RTM_DELLINK, ifinfo(0, 0), hint{index: 7, linkHint: linkHint{link: true, deleted: true}}},
+		{"R18: no port any more", unix.RTM_DELLINK, ifinfo(unix.AF_BRIDGE, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
 		{"moved", unix.RTM_DELLINK, moved, hint{index: 7, linkHint: linkHint{link: true, deleted: true, moved: true}}},
 		{
-			"address", unix.RTM_DELADDR, build(ifaddr(unix.AF_INET, 7, 24, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
+			"address", unix.RTM_DELADDR, build(ifaddr(unix.AF_INET, 24, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),
 			hint{index: 7, linkHint: linkHint{addrs: true}},
 		},
 		{"default route", unix.RTM_DELROUTE, rtmsg(unix.AF_INET, 0, 254, 0), hint{defaults: true, resolve: true}},
@@ -293,9 +293,9 @@ func FuzzDecode(f *testing.F) {
 		return req.Serialize()
 	}
 	f.Add([]byte{})
-	f.Add(header(unix.RTM_NEWLINK, build(ifinfo(0, 7, 1), attr(unix.IFLA_IFNAME, nl.ZeroTerminated("v0")), attr(unix.IFLA_ADDRESS, mac))))
-	f.Add(header(unix.RTM_DELLINK, build(ifinfo(unix.AF_BRIDGE, 7, 1), attr(unix.IFLA_LINKINFO, attr(unix.IFLA_INFO_KIND, []byte("tun"))))))
-	f.Add(header(unix.RTM_NEWADDR, build(ifaddr(unix.AF_INET6, 7, 64, 0, 0), attr(unix.IFA_ADDRESS, addr("2001:db8::1")), attr(unix.IFA_FLAGS, u32(1)))))
+	f.Add(header(unix.RTM_NEWLINK, build(ifinfo(0, 1), attr(unix.IFLA_IFNAME, nl.ZeroTerminated("v0")), attr(unix.IFLA_ADDRESS, mac))))
+	f.Add(header(unix.RTM_DELLINK, build(ifinfo(unix.AF_BRIDGE, 1), attr(unix.IFLA_LINKINFO, attr(unix.IFLA_INFO_KIND, []byte("tun"))))))
+	f.Add(header(unix.RTM_NEWADDR, build(ifaddr(unix.AF_INET6, 64, 0, 0), attr(unix.IFA_ADDRESS, addr("2001:db8::1")), attr(unix.IFA_FLAGS, u32(1)))))
 	f.Add(header(unix.RTM_NEWROUTE, build(rtmsg(unix.AF_INET, 0, 254, 0), attr(unix.RTA_MULTIPATH, nexthop(7, 0, attr(unix.RTA_GATEWAY, addr("10.0.0.2")))), cacheinfo(5))))
 	f.Add(append(header(unix.RTM_NEWRULE, nil), header(rtmDelNexthop, nil)...))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -167,19 +167,19 @@ func Check(name string, o *mihf.Observation) string {
 // caller's TestMain), Run ends with its context with nil, emits nothing after that, can
 // run again, and gives observations of the right form. enough says when the sensor has
 // emitted what the caller wants to see, for example its first condition.
-func Contract(t *testing.T, make func(testing.TB) sensors.Sensor, enough func(*mihf.Observation) bool) {
+func Contract(t *testing.T, create func(testing.TB) sensors.Sensor, enough func(*mihf.Observation) bool) {
 	t.Helper()
-	t.Run("never run", func(t *testing.T) { make(t) })
+	t.Run("never run", func(t *testing.T) { create(t) })
 	t.Run("ended before it starts", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		err := make(t).Run(ctx, func(o *mihf.Observation) { t.Errorf("emitted %v after the context ended", o.Kind) })
+		err := create(t).Run(ctx, func(o *mihf.Observation) { t.Errorf("emitted %v after the context ended", o.Kind) })
 		if err != nil {
 			t.Errorf("Run = %v, want nil", err)
 		}
 	})
 	t.Run("twice", func(t *testing.T) {
-		s := make(t)
+		s := create(t)
 		for range 2 {
 			r := Start(t, s)
 			for _, o := range r.Until(t, "its first observations", enough) {
