@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/route"
 )
 
 // session ties a flow to the attachment that its hints go to; owned by the loop.
@@ -22,40 +24,39 @@ type session struct {
 
 // attachment is a transport process with its flows.
 type attachment struct {
-	b    *Broker
-	ctx  context.Context
-	who  mihf.Caller
-	stop func() bool
-	wake chan struct{}
+	ending
+	b     *Broker
+	ctx   context.Context
+	who   mihf.Caller
+	stop  func() bool
+	wait  sleeper
+	flows map[mihf.FlowID]struct{} // the loop's
 
-	mailbox []uint64                 // places in the log; guarded by b.mu
-	last    uint64                   // sequence of the newest hint delivered; the reader's
-	flows   map[mihf.FlowID]struct{} // the loop's
+	mu      sync.Mutex  // guards mailbox
+	mailbox []mihf.Hint // not yet taken by the reader
 
-	once sync.Once
-	done chan struct{}
-	err  error // set before done is closed
+	// The reader's.
+	taken []mihf.Hint
+	next  int    // of taken
+	last  uint64 // sequence of the newest hint delivered
 }
 
 // Attach opens a transport's attachment. See front.Broker.
 func (b *Broker) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, error) {
 	a := &attachment{
-		b: b, ctx: ctx, who: who, wake: make(chan struct{}, 1), flows: map[mihf.FlowID]struct{}{}, done: make(chan struct{}),
+		ending: newEnding(), b: b, ctx: ctx, who: who, wait: newSleeper(), flows: map[mihf.FlowID]struct{}{},
 	}
-	full := false
+	var refused error
 	err := b.do(ctx, func(mihf.Time) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if full = len(b.feeds)+len(b.attached) >= b.cfg.MaxSubscribers; !full {
+		if refused = b.admit(); refused == nil {
 			b.attached[a] = struct{}{}
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	if full {
-		b.counts.refused.Add(1)
-		return nil, fmt.Errorf("%w: %d subscribers", mihf.ErrLimit, b.cfg.MaxSubscribers)
+	if refused != nil {
+		return nil, refused
 	}
 	a.stop = context.AfterFunc(ctx, func() { a.end(context.Cause(ctx)) })
 	return a, nil
@@ -65,49 +66,53 @@ func (b *Broker) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, 
 func (a *attachment) Register(spec mihf.FlowSpec) (reg mihf.Registration, err error) {
 	owner, err := a.b.cfg.Access.Owner(a.who, &spec)
 	if err != nil {
-		a.b.counts.refused.Add(1)
-		return reg, err
+		return reg, a.b.refused(err)
 	}
-	if spec.ID != "" {
-		if _, bad := ulid.ParseStrict(string(spec.ID)); bad != nil {
-			return reg, fmt.Errorf("%w: flow id %q is no ULID", mihf.ErrInvalid, string(spec.ID))
+	if spec.ID == "" {
+		spec.ID = newFlowID()
+	} else if _, bad := ulid.ParseStrict(string(spec.ID)); bad != nil {
+		return reg, a.b.refused(fmt.Errorf("%w: flow id %q is no ULID", mihf.ErrInvalid, string(spec.ID)))
+	}
+	if err := route.Check(&spec); err != nil {
+		return reg, a.b.refused(err)
+	}
+	stopped := a.b.do(a.ctx, func(now mihf.Time) {
+		if reg, err = a.b.register(now, a, spec, owner); err != nil {
+			err = a.b.refused(err)
 		}
-	}
-	stopped := a.b.do(a.ctx, func(now mihf.Time) { reg, err = a.b.register(now, a, spec, owner) })
+	})
 	if stopped != nil {
 		return reg, stopped
 	}
 	return reg, err
 }
 
+// register takes a flow whose spec was checked; in the loop.
 func (b *Broker) register(now mihf.Time, a *attachment, spec mihf.FlowSpec, owner uint32) (mihf.Registration, error) {
 	if a.Err() != nil {
 		return mihf.Registration{}, a.Err()
 	}
-	if len(a.flows) >= b.cfg.MaxFlows {
+	old := b.sessions[spec.ID]
+	if old != nil && old.owner != owner {
+		return mihf.Registration{}, fmt.Errorf("%w: flow %s", mihf.ErrExists, spec.ID)
+	}
+	if len(a.flows) >= b.cfg.MaxFlows && (old == nil || old.to != a) {
 		return mihf.Registration{}, fmt.Errorf("%w: %d flows on one attachment", mihf.ErrLimit, b.cfg.MaxFlows)
 	}
-	if spec.ID == "" {
-		spec.ID = b.ids.next()
-	}
 	frozen := false
-	if old := b.sessions[spec.ID]; old != nil {
-		if old.owner != owner {
-			return mihf.Registration{}, fmt.Errorf("%w: flow %s", mihf.ErrExists, spec.ID)
-		}
+	if old != nil {
 		// The owner came back before its old connection was found dead. A freeze in force
 		// stays known to the client through its lease.
 		var s mihf.FlowStatus
 		frozen = b.engine.FlowStatus(now, spec.ID, &s) && s.Frozen
 		b.release(old.to, spec.ID)
 	}
-	b.sessions[spec.ID] = &session{to: a, owner: owner}
 	reg, err := b.engine.Register(now, &spec, owner)
 	if err != nil {
-		delete(b.sessions, spec.ID)
 		return mihf.Registration{}, err
 	}
 	reg.Frozen = frozen
+	b.sessions[spec.ID] = &session{to: a, owner: owner}
 	a.flows[spec.ID] = struct{}{}
 	return reg, nil
 }
@@ -135,14 +140,17 @@ func (a *attachment) own(id mihf.FlowID, f func(now mihf.Time, s *session) error
 	return err
 }
 
+// Update takes a flow's newer state.
 func (a *attachment) Update(u mihf.FlowUpdate) error {
 	return a.own(u.Flow, func(now mihf.Time, _ *session) error { return a.b.engine.Update(now, &u) })
 }
 
+// Unregister ends a flow's registration.
 func (a *attachment) Unregister(id mihf.FlowID) error {
 	return a.own(id, func(mihf.Time, *session) error { a.b.release(a, id); return nil })
 }
 
+// Acknowledge notes what the transport did with a hint.
 func (a *attachment) Acknowledge(k mihf.Ack) error {
 	return a.own(k.Flow, func(now mihf.Time, s *session) error {
 		made := mihf.Time(0)
@@ -153,24 +161,29 @@ func (a *attachment) Acknowledge(k mihf.Ack) error {
 	})
 }
 
-// push puts a hint into the mailbox; in the loop, mu held.
-func (a *attachment) push(place uint64) {
-	if len(a.mailbox) >= a.b.cfg.Mailbox {
-		if a.Err() == nil {
-			a.b.counts.slow.Add(1)
-			a.b.cfg.Logger.Warn("attachment closed", "reason", "slow", "waiting_hints", len(a.mailbox))
-		}
-		a.finish(fmt.Errorf("%w: %d hints waited", mihf.ErrSlow, len(a.mailbox)))
+// post puts a hint into the mailbox of its flow's attachment; in the loop.
+func (b *Broker) post(h *mihf.Hint) {
+	b.counts.hints.Add(1)
+	s := b.sessions[h.Flow]
+	if s == nil || s.to.Err() != nil {
 		return
 	}
-	a.mailbox = append(a.mailbox, place)
+	s.epoch, s.made = h.Epoch, h.At
+	if n, ok := s.to.push(h, b.cfg.Mailbox+8*len(s.to.flows)); !ok {
+		s.to.over(fmt.Errorf("%w: %d hints waited", mihf.ErrSlow, n))
+	}
+	s.to.wait.wake()
 }
 
-func (a *attachment) wakeUp() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
+// push returns how many hints wait, and false if they are the limit already.
+func (a *attachment) push(h *mihf.Hint, limit int) (int, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n := len(a.mailbox); n >= limit {
+		return n, false
 	}
+	a.mailbox = append(a.mailbox, *h)
+	return len(a.mailbox), true
 }
 
 // Next waits for hints of the attachment's flows.
@@ -179,86 +192,83 @@ func (a *attachment) Next(buf []mihf.Delivery) (int, error) {
 		return 0, fmt.Errorf("%w: no room for a delivery", mihf.ErrInvalid)
 	}
 	for {
-		n, closing, err := a.take(buf)
-		switch {
-		case err != nil:
+		if err := a.Err(); err != nil {
 			return 0, err
-		case n > 0:
+		}
+		closing := a.b.closing.Load() // before the last look into the mailbox
+		if n := a.take(buf); n > 0 {
 			return n, nil
-		case closing:
-			return 0, mihf.ErrClosed
 		}
-		select {
-		case <-a.wake:
-		case <-a.done:
-			return 0, a.err
+		if closing {
+			a.over(mihf.ErrClosed)
+			continue
 		}
+		a.wait.sleep(a.ready)
 	}
 }
 
-func (a *attachment) take(buf []mihf.Delivery) (n int, closing bool, err error) {
-	a.b.mu.RLock()
-	defer a.b.mu.RUnlock()
-	if err := a.Err(); err != nil {
-		return 0, false, err
+func (a *attachment) ready() bool {
+	if a.b.closing.Load() || a.Err() != nil {
+		return true
 	}
-	for n < len(buf) && n < len(a.mailbox) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.mailbox) > 0
+}
+
+// spare is the room for hints that an idle attachment keeps.
+const spare = 32
+
+// take delivers what waits.
+func (a *attachment) take(buf []mihf.Delivery) int {
+	if a.next == len(a.taken) {
+		if cap(a.taken) > spare {
+			a.taken = nil
+		}
+		a.mu.Lock()
+		a.mailbox, a.taken, a.next = a.taken[:0], a.mailbox, 0
+		a.mu.Unlock()
+	}
+	n := 0
+	for ; n < len(buf) && a.next < len(a.taken); n++ {
 		d := &buf[n]
-		if !a.b.log.HintAt(a.mailbox[n], &d.Hint) {
-			a.b.counts.slow.Add(1)
-			err := fmt.Errorf("%w: a hint fell out of the log unread", mihf.ErrSlow)
-			a.finish(err)
-			return 0, false, err
-		}
-		d.Kind, d.Previous, d.Conflated = mihf.DeliverHint, a.last, 0
+		d.Kind, d.Previous, d.Conflated, d.Hint = mihf.DeliverHint, a.last, 0, a.taken[a.next]
 		a.last = d.Hint.Sequence
-		n++
+		a.next++
 	}
-	a.mailbox = a.mailbox[:copy(a.mailbox, a.mailbox[n:])]
-	return n, a.b.closing, nil
+	return n
 }
 
-func (a *attachment) Done() <-chan struct{} { return a.done }
-
-func (a *attachment) Err() error {
-	select {
-	case <-a.done:
-		return a.err
-	default:
-		return nil
-	}
-}
-
+// Close ends the attachment and its registrations, and waits until the loop has done so.
 func (a *attachment) Close() {
 	a.stop()
 	a.end(mihf.ErrClosed)
 }
 
-func (a *attachment) finish(why error) {
-	a.once.Do(func() {
-		a.err = why
-		close(a.done)
-	})
+func (a *attachment) over(why error) {
+	if !a.finish(why) {
+		return
+	}
+	a.b.live.Add(-1)
+	if errors.Is(why, mihf.ErrSlow) {
+		a.b.counts.slow.Add(1)
+		a.b.cfg.Logger.Warn("attachment closed", "reason", "slow", "error", why)
+	}
 }
 
 // end finishes the attachment and the registration of its flows.
 func (a *attachment) end(why error) {
-	a.finish(why)
+	a.over(why)
+	a.wait.wake()
 	_ = a.b.do(context.Background(), func(mihf.Time) { // fails only where the broker has ended too
 		for id := range a.flows {
 			a.b.release(a, id)
 		}
-		a.b.mu.Lock()
 		delete(a.b.attached, a)
-		a.b.mu.Unlock()
 	})
 }
 
-// idSource makes flow ids.
-type idSource struct{ entropy *ulid.MonotonicEntropy }
-
-func newIDSource() idSource { return idSource{ulid.Monotonic(rand.Reader, 0)} }
-
-func (s idSource) next() mihf.FlowID {
-	return mihf.FlowID(ulid.MustNew(ulid.Timestamp(time.Now()), s.entropy).String())
+func newFlowID() mihf.FlowID {
+	ms := min(ulid.Timestamp(time.Now()), ulid.MaxTime())
+	return mihf.FlowID(ulid.MustNew(ms, rand.Reader).String()) // fails only beyond MaxTime, and where reading fails
 }

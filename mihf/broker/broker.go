@@ -31,7 +31,7 @@ type Config struct {
 	Reports        int // reports and detections kept; queue.DefaultLoose
 	MaxSubscribers int // subscriptions and attachments together; 4096
 	MaxFlows       int // of one attachment; 4096
-	Mailbox        int // hints that may wait for an attachment; 1024
+	Mailbox        int // hints that may wait for an attachment, and 8 more for each flow; 1024
 }
 
 func (c *Config) setDefaults() {
@@ -57,40 +57,42 @@ type Broker struct {
 	stopped  chan struct{} // closed when Run has ended
 	started  mihf.Time
 
-	mu      sync.RWMutex // guards the following
-	news    *sync.Cond   // on mu's read side: the log grew, or a feed ended
-	log     *queue.Log
-	feeds   map[*feed]struct{}
-	closing bool
+	mu        sync.RWMutex // guards log: the loop writes, feeds read
+	log       *queue.Log
+	published atomic.Uint64 // the log's last sequence
+	closing   atomic.Bool   // nothing more will be published
+	live      atomic.Int64  // feeds and attachments that have not ended
 
 	// Owned by the loop.
-	engine   *engine.Engine
-	sessions map[mihf.FlowID]*session
-	attached map[*attachment]struct{}
-	handlers []*handler
-	taps     []*tap
-	sinceGC  int // items appended since overrun cursors were looked for
-	ids      idSource
+	engine    *engine.Engine
+	due       mihf.Time        // when the engine wants to be woken; zero: never
+	armed     mihf.Time        // what the timer is set for; zero: it is not
+	input     mihf.Observation // the one being taken
+	handed    mihf.Delivery    // what handlers are given
+	sessions  map[mihf.FlowID]*session
+	attached  map[*attachment]struct{}
+	feeds     []*feed // with some that have ended
+	handlers  []*handler
+	taps      []*tap
+	unchecked int // items published since overrun feeds were looked for
 
 	counts counts
 }
 
 // counts are shown in Status.
 type counts struct {
-	observations, events, hints, slow, refused, handled atomic.Uint64
+	observations, events, hints, slow, refused atomic.Uint64
 }
 
 // New returns a broker that does nothing until Run.
 func New(cfg Config) *Broker {
 	cfg.setDefaults()
-	b := &Broker{
+	return &Broker{
 		cfg: cfg, inputs: make(chan mihf.Observation, cfg.Inputs), requests: make(chan func(mihf.Time)),
-		stopped: make(chan struct{}), log: queue.NewLog(cfg.Replay, cfg.Reports), feeds: map[*feed]struct{}{},
+		stopped: make(chan struct{}), log: queue.NewLog(cfg.Replay, cfg.Reports),
 		engine: engine.New(cfg.Engine), sessions: map[mihf.FlowID]*session{}, attached: map[*attachment]struct{}{},
-		started: cfg.Clock.Now(), ids: newIDSource(),
+		started: cfg.Clock.Now(),
 	}
-	b.news = sync.NewCond(b.mu.RLocker())
-	return b
 }
 
 // Now returns the broker's time.
@@ -118,57 +120,79 @@ const maxBatch = 32
 // once.
 func (b *Broker) Run(ctx context.Context) error {
 	defer b.stop()
-	timer := time.NewTimer(time.Hour)
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case o := <-b.inputs:
-			b.takeInputs(&o)
+		case b.input = <-b.inputs:
+			b.takeInputs()
 		case f := <-b.requests:
 			b.takeRequest(f)
 		case <-timer.C:
+			b.armed = 0
+			b.engine.Advance(b.Now())
 		}
-		now := b.Now()
-		b.engine.Advance(now)
 		b.publish()
 		b.watchPeers()
-		b.arm(timer, now)
+		b.arm(timer)
 	}
 }
 
-func (b *Broker) takeInputs(o *mihf.Observation) {
+// takeInputs takes the input that has arrived and the others that wait.
+func (b *Broker) takeInputs() {
 	for n := 1; ; n++ {
+		now := b.Now()
+		b.advance(now)
 		b.counts.observations.Add(1)
 		for _, t := range b.taps {
-			t.offer(o)
+			t.offer(&b.input)
 		}
-		b.engine.Observe(b.Now(), o)
+		b.engine.Observe(now, &b.input)
+		if b.input.Kind == mihf.ObsResume {
+			b.armed = 0 // timers stood still meanwhile
+		}
 		if n == maxBatch {
 			return
 		}
 		select {
-		case *o = <-b.inputs:
+		case b.input = <-b.inputs:
 		default:
 			return
 		}
 	}
 }
 
+// takeRequest runs f when all that is due is done and published.
 func (b *Broker) takeRequest(f func(mihf.Time)) {
 	now := b.Now()
-	b.engine.Advance(now) // a snapshot shows nothing that is overdue
+	b.advance(now)
 	b.publish()
 	f(now)
 }
 
-func (b *Broker) arm(timer *time.Timer, now mihf.Time) {
-	wait := time.Hour
-	if next := b.engine.Next(); next != 0 {
-		wait = b.cfg.Clock.Real(max(next.Sub(now), 0))
+// advance does what became due before the loop woke for something else (the machine may
+// have slept).
+func (b *Broker) advance(now mihf.Time) {
+	if b.due.Due(now) {
+		b.engine.Advance(now)
+		b.due = b.engine.Next()
 	}
-	timer.Reset(wait)
+}
+
+// arm sets the timer if the deadline has changed.
+func (b *Broker) arm(timer *time.Timer) {
+	b.due = b.engine.Next()
+	if b.due == b.armed {
+		return
+	}
+	b.armed = b.due
+	if b.due == 0 {
+		timer.Stop()
+		return
+	}
+	timer.Reset(b.cfg.Clock.Real(max(b.due.Sub(b.Now()), 0)))
 }
 
 func (b *Broker) watchPeers() {
@@ -180,58 +204,46 @@ func (b *Broker) watchPeers() {
 	}
 }
 
-// publish moves what came out of the engine into the log and wakes its readers.
+// publish hands out what came out of the engine: hints to the attachments of their flows
+// first, for they are urgent; then all to the log's readers and to the handlers.
 func (b *Broker) publish() {
 	items := b.engine.Out()
 	if len(items) == 0 {
 		return
 	}
-	b.mu.Lock()
-	for i := range items {
-		b.append(&items[i])
-	}
-	b.sinceGC += len(items)
-	if b.sinceGC >= overrunCheck {
-		b.sinceGC = 0
-		b.endOverrun()
-	}
-	b.mu.Unlock()
 	for i := range items {
 		if items[i].IsHint {
-			if s := b.sessions[items[i].Hint.Flow]; s != nil {
-				s.to.wakeUp()
-			}
+			b.post(&items[i].Hint)
 		}
 	}
-	b.news.Broadcast()
+	b.mu.Lock()
+	for i := range items {
+		if it := &items[i]; it.IsHint {
+			b.log.AppendHint(&it.Hint)
+		} else {
+			b.counts.events.Add(1)
+			b.log.AppendEvent(&it.Event)
+		}
+	}
+	b.mu.Unlock()
+	b.published.Store(items[len(items)-1].Sequence)
+	if b.unchecked += len(items); b.unchecked >= b.log.Kept()/16 {
+		b.unchecked = 0
+		b.endOverrun()
+	}
+	b.wakeFeeds()
 	b.handle(items)
 }
 
-func (b *Broker) append(it *queue.Item) {
-	if !it.IsHint {
-		b.counts.events.Add(1)
-		b.log.AppendEvent(&it.Event)
-		return
-	}
-	b.counts.hints.Add(1)
-	place := b.log.AppendHint(&it.Hint)
-	if s := b.sessions[it.Hint.Flow]; s != nil {
-		s.epoch, s.made = it.Hint.Epoch, it.Hint.At
-		s.to.push(place)
-	}
-}
-
-// stop thaws the flows and ends the feeds once they have read what is left.
+// stop thaws the flows and lets the feeds end once they have read what is left.
 func (b *Broker) stop() {
 	b.engine.Shutdown(b.Now())
 	b.publish()
-	b.mu.Lock()
-	b.closing = true
+	b.closing.Store(true)
+	b.wakeFeeds()
 	for a := range b.attached {
-		a.wakeUp()
+		a.wait.wake()
 	}
-	b.mu.Unlock()
-	b.news.Broadcast()
 	close(b.stopped)
 }
 

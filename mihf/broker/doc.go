@@ -5,24 +5,35 @@
 //
 // All events and hints have one order by sequence. A subscriber gets a snapshot at some
 // sequence and then everything after it that its filter passes, or, resuming, exactly
-// what followed the sequence that it names. Package queue says what may be conflated,
-// what may be dropped, and that everything else arrives or the subscription ends with
+// what followed the sequence that it names. Where it can not resume, a gap comes before
+// the snapshot. Package queue says what may be conflated, what may be dropped, and that
+// everything else arrives or the subscription ends with mihf.ErrSlow.
+//
+// An attachment has a mailbox of its own: hints of its flows wait there, whatever else is
+// published, up to [Config.Mailbox] and eight more for each flow; one more ends it with
 // mihf.ErrSlow.
 //
 // # Who waits for whom
 //
 // Nobody waits for a subscriber: it reads from the shared log at its own pace. Observe
 // waits only while the loop has [Config.Inputs] observations before it. A handler
-// registered with [Broker.Handle] runs in the loop and must not block.
+// registered with [Broker.Handle] runs in the loop: it must not block, and of the
+// broker's and its feeds' methods it may call only the cancel functions of handlers,
+// [Broker.Now], [Broker.Node], [Broker.Boot] and the Close of a feed.
 //
 // # Ownership
 //
-// The loop of [Broker.Run] owns the engine and the attachments' tables. The log is
-// guarded by one lock: the loop writes, subscribers read.
+// The loop of [Broker.Run] owns the engine, the lists of feeds, handlers and recorders,
+// and the attachments' tables. The log is guarded by one lock: the loop writes,
+// subscribers read. A mailbox has its own.
 //
 // # Limits
 //
-// The number of subscriptions, attachments and flows is bounded. When Run ends, frozen
-// flows are thawed to recovery, subscribers read what is left and then get
-// mihf.ErrClosed.
+// The number of subscriptions, attachments and flows is bounded. A subscriber is closed as
+// slow by what it has not looked at, whether its filter passes it or not. A burst of more
+// than [Config.Replay] events and hints at once ends all subscriptions, but no attachment.
+//
+// When Run ends, frozen flows are thawed to recovery; subscribers and attachments read
+// what is left and then get mihf.ErrClosed. Their Done is closed then, so a front whose
+// peer reads nothing needs a limit of its own for how long it waits.
 package broker

@@ -2,75 +2,97 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/queue"
 	"mihf.dev/mihf/route"
 )
 
-// overrunCheck is how many items are published between two looks for subscribers that
-// the log outran; it must be well below the log's size.
-const overrunCheck = 256
-
 // feed is a subscription.
 type feed struct {
-	b       *Broker
-	cursor  *queue.Cursor   // used by the reader, under mu's read side
-	pending []mihf.Delivery // goes first: a gap, a snapshot
-	stop    func() bool     // of the context
+	ending
+	b    *Broker
+	wait sleeper
+	stop func() bool // of the context
 
-	once sync.Once
-	done chan struct{}
-	err  error // set before done is closed
+	// The reader's.
+	pending []mihf.Delivery // goes first: a gap, a snapshot
+	read    uint64          // the log's last sequence when all was read
+	cursor  *queue.Cursor   // used under mu's read side; the loop looks at it under mu
 }
 
 // Subscribe opens a subscription. See front.Broker.
 func (b *Broker) Subscribe(ctx context.Context, who mihf.Caller, req mihf.SubscribeRequest) (mihf.Feed, error) {
 	filter, err := route.NewFilter(&req, who, &b.cfg.Access)
 	if err != nil {
-		b.counts.refused.Add(1)
-		return nil, err
+		return nil, b.refused(err)
 	}
-	f := &feed{b: b, done: make(chan struct{})}
+	f := &feed{ending: newEnding(), b: b, wait: newSleeper()}
 	var refused error
 	if err := b.do(ctx, func(now mihf.Time) { refused = b.start(now, f, filter, who, &req) }); err != nil {
 		return nil, err
 	}
 	if refused != nil {
-		b.counts.refused.Add(1)
 		return nil, refused
 	}
 	f.stop = context.AfterFunc(ctx, func() { f.end(context.Cause(ctx)) })
 	return f, nil
 }
 
+// admit makes room for one more feed or attachment.
+func (b *Broker) admit() error {
+	if b.live.Load() >= int64(b.cfg.MaxSubscribers) {
+		return b.refused(fmt.Errorf("%w: %d subscribers", mihf.ErrLimit, b.cfg.MaxSubscribers))
+	}
+	b.live.Add(1)
+	return nil
+}
+
 // start places the feed's cursor; in the loop, when everything is published.
 func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Caller, req *mihf.SubscribeRequest) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.feeds)+len(b.attached) >= b.cfg.MaxSubscribers {
-		return fmt.Errorf("%w: %d subscribers", mihf.ErrLimit, b.cfg.MaxSubscribers)
+	if err := b.admit(); err != nil {
+		return err
 	}
-	b.feeds[f] = struct{}{}
-	resuming := req.Boot != 0
-	if resuming && req.Boot == b.Boot() {
+	if len(b.feeds) > 2*int(b.live.Load()) {
+		b.wakeFeeds() // forgets those that have ended
+	}
+	b.feeds = append(b.feeds, f)
+	if req.Boot == b.Boot() {
 		if f.cursor = b.log.Resume(filter, req.After); f.cursor != nil {
 			return nil
 		}
 	}
+	f.cursor = b.log.Start(filter)
+	f.read = b.log.Last()
 	snapshot := b.engine.Snapshot(now, b.sees(who))
-	if resuming {
-		gap := mihf.Gap{From: req.After, To: snapshot.Sequence, Reason: "the replay ring does not reach back so far"}
-		if req.Boot != b.Boot() {
-			gap = mihf.Gap{To: snapshot.Sequence, Reason: "the broker was restarted"}
-		}
-		f.pending = append(f.pending, mihf.Delivery{Kind: mihf.DeliverGap, Previous: req.After, Gap: gap})
+	previous := uint64(0)
+	if why := b.cannotResume(req); why != "" {
+		previous = snapshot.Sequence
+		f.pending = append(f.pending, mihf.Delivery{
+			Kind: mihf.DeliverGap, Previous: req.After,
+			Gap: mihf.Gap{From: min(req.After, previous), To: previous, Reason: why},
+		})
 	}
-	f.pending = append(f.pending, mihf.Delivery{Kind: mihf.DeliverSnapshot, Previous: req.After, Snapshot: snapshot})
-	f.cursor = b.log.Start(filter, snapshot.Sequence)
+	f.pending = append(f.pending, mihf.Delivery{Kind: mihf.DeliverSnapshot, Previous: previous, Snapshot: snapshot})
 	return nil
+}
+
+// cannotResume says why a subscription that asked for it begins with a snapshot instead;
+// "" if it did not ask.
+func (b *Broker) cannotResume(req *mihf.SubscribeRequest) string {
+	switch {
+	case req.Boot == 0 && req.After == 0:
+		return ""
+	case req.Boot == 0:
+		return "no boot id was given with the sequence"
+	case req.Boot != b.Boot():
+		return "the broker was restarted"
+	case req.After > b.log.Last():
+		return fmt.Sprintf("sequence %d is not reached yet", req.After)
+	}
+	return "the replay ring does not reach back so far"
 }
 
 func (b *Broker) sees(who mihf.Caller) func(uint32) bool {
@@ -84,72 +106,100 @@ func (f *feed) Next(buf []mihf.Delivery) (int, error) {
 	if len(buf) == 0 {
 		return 0, fmt.Errorf("%w: no room for a delivery", mihf.ErrInvalid)
 	}
-	if n := copy(buf, f.pending); n > 0 {
-		f.pending = f.pending[n:]
-		return n, nil
-	}
-	f.b.mu.RLock()
-	defer f.b.mu.RUnlock()
 	for {
 		if err := f.Err(); err != nil {
 			return 0, err
 		}
-		n, err := f.b.log.Read(f.cursor, buf)
-		if err != nil {
-			f.finish(err)
-			return 0, err
-		}
-		if n > 0 {
+		if n := copy(buf, f.pending); n > 0 {
+			if f.pending = f.pending[n:]; len(f.pending) == 0 {
+				f.pending = nil // a snapshot may be large
+			}
 			return n, nil
 		}
-		if f.b.closing {
-			return 0, mihf.ErrClosed
+		closing := f.b.closing.Load() // before the last look at what is published
+		if f.b.published.Load() != f.read {
+			if n, err := f.take(buf); n > 0 || err != nil {
+				return n, err
+			}
+			continue
 		}
-		f.b.news.Wait()
+		if closing {
+			f.over(mihf.ErrClosed)
+			continue
+		}
+		f.wait.sleep(f.ready)
 	}
 }
 
-func (f *feed) Done() <-chan struct{} { return f.done }
-
-func (f *feed) Err() error {
-	select {
-	case <-f.done:
-		return f.err
-	default:
-		return nil
-	}
+func (f *feed) ready() bool {
+	return f.b.published.Load() != f.read || f.b.closing.Load() || f.Err() != nil
 }
 
+// take reads from the log.
+func (f *feed) take(buf []mihf.Delivery) (int, error) {
+	f.b.mu.RLock()
+	n, err := f.b.log.Read(f.cursor, buf)
+	last := f.b.log.Last()
+	f.b.mu.RUnlock()
+	if err != nil {
+		f.over(err)
+		return 0, f.Err()
+	}
+	if n < len(buf) {
+		f.read = last
+	}
+	return n, nil
+}
+
+// Close ends the feed with mihf.ErrClosed.
 func (f *feed) Close() {
 	f.stop()
 	f.end(mihf.ErrClosed)
 }
 
-// end finishes the feed, forgets it and wakes its reader.
+// end finishes the feed and wakes its reader. The loop forgets it when it comes by.
 func (f *feed) end(why error) {
-	f.finish(why)
-	f.b.mu.Lock()
-	delete(f.b.feeds, f)
-	f.b.mu.Unlock()
-	f.b.news.Broadcast()
+	f.over(why)
+	f.wait.wake()
 }
 
-func (f *feed) finish(why error) {
-	f.once.Do(func() {
-		f.err = why
-		close(f.done)
-	})
+func (f *feed) over(why error) {
+	if !f.finish(why) {
+		return
+	}
+	f.b.live.Add(-1)
+	if errors.Is(why, mihf.ErrSlow) {
+		f.b.counts.slow.Add(1)
+		f.b.cfg.Logger.Warn("subscriber closed", "reason", "slow", "error", why)
+	}
+}
+
+// wakeFeeds wakes the readers and forgets the feeds that have ended; in the loop.
+func (b *Broker) wakeFeeds() {
+	live := b.feeds[:0]
+	for _, f := range b.feeds {
+		if f.Err() != nil {
+			continue
+		}
+		f.wait.wake()
+		live = append(live, f)
+	}
+	clear(b.feeds[len(live):])
+	b.feeds = live
 }
 
 // endOverrun ends the feeds that the log outran, also those whose reader is busy
-// elsewhere; mu is held.
+// elsewhere; in the loop.
 func (b *Broker) endOverrun() {
-	for f := range b.feeds {
+	var slow []*feed
+	b.mu.Lock() // readers move their cursors under its read side
+	for _, f := range b.feeds {
 		if b.log.Overrun(f.cursor) {
-			b.counts.slow.Add(1)
-			b.cfg.Logger.Warn("subscriber closed", "reason", "slow", "unread_items", b.log.Unread(f.cursor))
-			f.finish(fmt.Errorf("%w: fell %d items behind", mihf.ErrSlow, b.log.Unread(f.cursor)))
-			delete(b.feeds, f)
+			slow = append(slow, f)
 		}
+	}
+	b.mu.Unlock()
+	for _, f := range slow {
+		f.end(fmt.Errorf("%w: more than %d items behind", mihf.ErrSlow, b.log.Kept()))
 	}
 }
