@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"mihf.dev/integration/netns"
 	"mihf.dev/mihf"
@@ -78,6 +80,24 @@ func TestKernelMark(t *testing.T) {
 		want := map[uint32]string{0: "10.0.0.2", 7: "10.1.0.2"}[mark]
 		if got := b.seen[i].Egress.Gateway.String(); got != want {
 			t.Errorf("mark %d goes out by %s, want %s", mark, got, want)
+		}
+	}
+}
+
+func TestKernelUser(t *testing.T) {
+	for uid, want := range map[uint32]string{500: "10.1.0.2", 501: "10.0.0.2"} {
+		b := newBed(t, func(o *rtnl.Options) { o.UID = mihf.Some(uid) }, func(b *bed) {
+			second(b)
+			b.ns.AddRoute(netns.Route{Dst: deflt, Via: "10.1.0.2", Dev: "w0", Table: 77})
+			r := netlink.NewRule()
+			r.Family, r.Priority, r.Table, r.UIDRange = unix.AF_INET, 1000, 77, netlink.NewRuleUIDRange(500, 500)
+			if err := b.ns.NL.RuleAdd(r); err != nil {
+				t.Fatal(err)
+			}
+		})
+		i := find(b.seen, isEgress(func(e *mihf.Egress) bool { return !e.IPv6 }))
+		if got := b.seen[i].Egress.Gateway.String(); got != want {
+			t.Errorf("user %d goes out by %s, want %s", uid, got, want)
 		}
 	}
 }
