@@ -11,6 +11,7 @@
 package clock
 
 import (
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -32,10 +33,10 @@ func Boot() Clock { return Clock{} }
 func Process() Clock { return Scaled(1) }
 
 // Scaled returns a clock that follows package time, but runs speed times as fast.
-// It panics unless speed is above 0.
+// It panics unless speed is a number above 0.
 func Scaled(speed float64) Clock {
-	if !(speed > 0) {
-		panic("clock: speed must be above 0")
+	if !(speed > 0) || math.IsInf(speed, 1) {
+		panic("clock: speed must be a number above 0")
 	}
 	return Clock{start: time.Now(), base: mihf.Time(time.Hour), speed: speed}
 }
