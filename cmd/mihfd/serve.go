@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func serve(o options, stderr io.Writer) int {
 	if stateErr != nil {
 		log.Warn("no state directory", "error", stateErr)
 	}
-	log.Info("starting", "version", wiring.Version(), "config", file)
+	log.Info("starting", "version", wiring.Version(), "config", cmp.Or(file, "none"))
 	r := &reloader{log: log, level: level, current: cfg, load: func() (config.Config, error) {
 		cfg, _, err := load(o.config, p)
 		return cfg, err

@@ -21,6 +21,7 @@ func Signals(stop context.CancelFunc, reload func(), log *slog.Logger, notify No
 		defer signal.Stop(ends)
 		ready()
 		return obey(ctx, ends, hangups, func(s os.Signal) {
+			signal.Stop(ends) // before anybody is told that we stop
 			log.Info("signal received", "signal", s.String())
 			stop()
 		}, func() {
