@@ -79,8 +79,8 @@ func (s *state) render(f *frame) []string {
 		f.put(piece{dim, "waiting for the daemon's state"})
 		return f.lines
 	}
-	room := f.height - len(f.lines) - 1 // the blank line before the events
-	flows := min(len(s.snapshot.Flows), max(room/5, 1))
+	room := f.height - len(f.lines) - 1         // the blank line before the events
+	flows := min(len(s.snapshot.Flows), room/5) // with little room, none
 	events := min(max(room/4, 3), room)
 	links := room - events - 1
 	if flows > 0 {
@@ -98,7 +98,7 @@ func (s *state) render(f *frame) []string {
 func (s *state) heading(f *frame) {
 	left, right := "mihf", f.clock(f.now)+"  q quits"
 	if n := s.snapshot; n != nil {
-		left = fmt.Sprintf("mihf on %s  run %s  %d links  %d flows  sequence %d", show.Name(n.Node), n.Boot, len(n.Links), len(n.Flows), n.Sequence)
+		left = fmt.Sprintf("mihf on %s  run %s  sequence %d", show.Name(n.Node), n.Boot, n.Sequence)
 	}
 	room := f.width - show.Width(right) - 2
 	if room < 8 {
@@ -143,30 +143,37 @@ func (s *state) drawLink(f *frame, l *mihf.LinkStatus) {
 	if l.Up {
 		st, word = green, "up"
 	}
+	if !l.Since.IsZero() {
+		word += " " + show.Span(f.now.Sub(l.Since))
+	}
 	if l.Prediction.Known() {
 		st, word = yellow, "going down"
 	}
-	var more []string
-	if l.PoA != "" || len(l.SSID) > 0 {
-		more = append(more, show.SSID(l.SSID), show.Name(l.PoA))
+	f.put(
+		piece{bold, show.Pad(show.Fit(show.Name(l.Link), 17), 17) + " "}, piece{plain, show.Pad(show.Fit(name, 9), 9) + " "},
+		piece{st, show.Pad(word, 11) + " "}, piece{plain, where(l)},
+	)
+}
+
+// where says what the link is attached to, and by what it can be used.
+func where(l *mihf.LinkStatus) string {
+	var s []string
+	if len(l.SSID) > 0 {
+		s = append(s, show.SSID(l.SSID))
+	}
+	if l.PoA != "" {
+		s = append(s, show.Name(l.PoA))
 	}
 	if l.UsableIPv4 {
-		more = append(more, "IPv4")
+		s = append(s, "IPv4")
 	}
 	if l.UsableIPv6 {
-		more = append(more, "IPv6")
+		s = append(s, "IPv6")
 	}
 	if l.HoldDown {
-		more = append(more, "held down")
+		s = append(s, "held down")
 	}
-	since := ""
-	if !l.Since.IsZero() {
-		since = " " + show.Span(f.now.Sub(l.Since))
-	}
-	f.put(
-		piece{bold, show.Pad(show.Fit(show.Name(l.Link), 17), 15)}, piece{plain, show.Pad(show.Fit(name, 14), 9) + " "},
-		piece{st, show.Pad(word+since, 17)}, piece{plain, " " + strings.Join(more, "  ")},
-	)
+	return strings.Join(s, " ")
 }
 
 // labelWidth is that of the text before a trace.
@@ -237,15 +244,17 @@ func (s *state) quantiles(f *frame, l *mihf.LinkStatus, c mihf.Cause) string {
 
 func (s *state) drawFlows(f *frame, room int) {
 	flows := s.snapshot.Flows
-	if len(flows) == 0 {
+	if room == 0 {
 		return
 	}
-	f.put(piece{bold, "Flows"})
+	frozen := 0
 	for i := range flows {
-		if i == room-1 && len(flows) > room {
-			f.put(piece{dim, fmt.Sprintf("and %d more flows", len(flows)-i)})
-			return
+		if flows[i].Frozen {
+			frozen++
 		}
+	}
+	f.put(piece{bold, fmt.Sprintf("Flows: %d, %d frozen", len(flows), frozen)})
+	for i := range flows[:room] {
 		st, word := green, "running"
 		x := &flows[i]
 		if x.Frozen {
@@ -268,7 +277,7 @@ func shortID(id mihf.FlowID) string {
 
 func (s *state) drawEvents(f *frame) {
 	f.put()
-	room := f.height - len(f.lines)
+	room := max(f.height-len(f.lines), 0)
 	lines := s.lines[max(len(s.lines)-room, 0):]
 	for i := range lines {
 		l := &lines[i]
@@ -280,7 +289,7 @@ func (s *state) drawEvents(f *frame) {
 		if l.at.IsZero() {
 			when = show.Pad(show.Unknown, show.Width(f.clock(f.now)))
 		}
-		f.put(piece{dim, when + " "}, piece{st, show.Pad(s.name(l.link), 8) + " " + l.kind + ": " + l.text})
+		f.put(piece{dim, when + " "}, piece{st, show.Pad(show.Fit(s.name(l.link), 9), 9) + " " + l.kind + ": " + l.text})
 	}
 }
 

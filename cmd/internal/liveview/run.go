@@ -29,7 +29,21 @@ var errQuit = errors.New("quit")
 // Run shows the broker's state on out until ctx ends or the user quits, and returns nil
 // then. It fails where the subscription is refused or out cannot be written.
 func Run(ctx context.Context, c clients.Client, out *os.File) error {
-	feed, err := c.Follow(ctx, mihf.SubscribeRequest{Hints: true})
+	return run(ctx, c, os.Stdin, out)
+}
+
+// kinds are the events that are shown: changes, and not each new value.
+var kinds = func() (s mihf.KindSet) {
+	for k := mihf.Kind(1); int(k) < mihf.NumKinds; k++ {
+		if k != mihf.LinkParametersReport && k != mihf.LinkDetected {
+			s |= mihf.Kinds(k)
+		}
+	}
+	return s
+}()
+
+func run(ctx context.Context, c clients.Client, in, out *os.File) error {
+	feed, err := c.Follow(ctx, mihf.SubscribeRequest{Hints: true, Kinds: kinds})
 	if err != nil {
 		return fmt.Errorf("follow the broker: %w", err)
 	}
@@ -37,7 +51,7 @@ func Run(ctx context.Context, c clients.Client, out *os.File) error {
 	if !term.IsTerminal(int(out.Fd())) {
 		return quiet(ctx, lines(feed, out))
 	}
-	return quiet(ctx, full(ctx, c, feed, out))
+	return quiet(ctx, full(ctx, c, feed, in, out))
 }
 
 // quiet returns nil for an end that was wanted.
@@ -71,8 +85,8 @@ func wallTime(c clock.Clock, layout string) func(mihf.Time) string {
 }
 
 // full draws the whole screen.
-func full(ctx context.Context, c clients.Client, feed mihf.Feed, out *os.File) error {
-	scr, err := openScreen(out)
+func full(ctx context.Context, c clients.Client, feed mihf.Feed, in, out *os.File) error {
+	scr, err := openScreen(in, out)
 	if err != nil {
 		return err
 	}

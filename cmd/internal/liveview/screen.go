@@ -32,15 +32,15 @@ type screen struct {
 	last    []byte // what is drawn
 }
 
-// openScreen takes the terminal. Keys are read where standard input is a terminal too.
-func openScreen(out *os.File) (*screen, error) {
+// openScreen takes the terminal. Keys are read where in is a terminal too.
+func openScreen(in, out *os.File) (*screen, error) {
 	s := &screen{out: out, resized: make(chan os.Signal, 1), colour: os.Getenv("NO_COLOR") == ""}
 	var err error
 	if s.stopR, s.stopW, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("live view: %w", err)
 	}
-	if term.IsTerminal(int(os.Stdin.Fd())) {
-		s.in = os.Stdin
+	if term.IsTerminal(int(in.Fd())) {
+		s.in = in
 		if s.old, err = term.MakeRaw(int(s.in.Fd())); err != nil {
 			_ = s.stopR.Close()
 			_ = s.stopW.Close()

@@ -180,8 +180,10 @@ func (s *stage) play(ctx context.Context, client *mihgrpc.Client, flow *attach.F
 	return g.Wait()
 }
 
-// follow notes the events.
+// follow notes the events. They keep their order, which their times, counted back from
+// each one's arrival, show to within the time on the way only.
 func (s *stage) follow(ctx context.Context, feed mihf.Feed) error {
+	last := mihf.Time(0)
 	buf := make([]mihf.Delivery, 16)
 	for {
 		n, err := feed.Next(buf)
@@ -193,8 +195,9 @@ func (s *stage) follow(ctx context.Context, feed mihf.Feed) error {
 				continue
 			}
 			ev := d.Event
+			last = max(last, ev.At)
 			select {
-			case s.notes <- Entry{From: "event", Kind: ev.Kind.String(), Text: show.Event(&ev), at: ev.At, event: &ev}:
+			case s.notes <- Entry{From: "event", Kind: ev.Kind.String(), Text: show.Event(&ev), at: last, event: &ev}:
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
