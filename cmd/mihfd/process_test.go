@@ -89,11 +89,23 @@ type process struct {
 
 func (b *bed) start(args ...string) *process {
 	b.t.Helper()
+	p := b.command(args...)
+	p.begin()
+	return p
+}
+
+func (b *bed) command(args ...string) *process {
 	p := &process{Cmd: exec.CommandContext(b.t.Context(), b.binary, args...), b: b, log: newLines()}
 	p.Env, p.Dir, p.Stderr = b.env, b.dir, p.log
 	if b.uid != 0 {
 		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}}
 	}
+	return p
+}
+
+func (p *process) begin() {
+	b := p.b
+	b.t.Helper()
 	if err := p.Start(); err != nil {
 		b.t.Fatal(err)
 	}
@@ -104,7 +116,6 @@ func (b *bed) start(args ...string) *process {
 			b.t.Logf("log of process %d:\n%s", p.Process.Pid, p.log.all())
 		}
 	})
-	return p
 }
 
 func (p *process) wait() error {
@@ -344,6 +355,18 @@ func TestOrdinaryUser(t *testing.T) {
 	if _, err := os.Stat(b.dir + "/home/.local/state/mihf"); err != nil {
 		t.Error(err)
 	}
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
+}
+
+// TestLive: where the output is no terminal, the live view prints lines.
+func TestLive(t *testing.T) {
+	b := newBed(t)
+	p, out := b.command("-live"), newLines()
+	p.Stdout = out
+	p.begin()
+	b.told("READY=1")
+	out.has(t, "\n")
 	p.signal(syscall.SIGTERM)
 	p.ends(exitOK)
 }
