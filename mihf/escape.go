@@ -2,6 +2,7 @@ package mihf
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,13 +11,13 @@ import (
 // Escape shows arbitrary octets (an SSID, an interface name) as printable UTF-8.
 // Backslash, control characters (C0, C1, DEL), invisible and bidirectional format
 // characters, and octets that are not UTF-8 become \xNN, octet by octet, so that no
-// name can steer a terminal and two different names never look the same.
-// [Unescape] reverses it.
+// name can steer a terminal and two different names never give the same text (letters
+// of different scripts may still look alike). [Unescape] reverses it.
 func Escape(b []byte) string {
 	var s strings.Builder
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
-		if (r == utf8.RuneError && n == 1) || r == '\\' || !unicode.IsPrint(r) {
+		if (r == utf8.RuneError && n == 1) || r == '\\' || !unicode.IsPrint(r) || invisible(r) {
 			for _, c := range b[:n] {
 				fmt.Fprintf(&s, `\x%02x`, c)
 			}
@@ -26,6 +27,12 @@ func Escape(b []byte) string {
 		b = b[n:]
 	}
 	return s.String()
+}
+
+// invisible reports whether r shows nothing although Unicode counts it as a letter, mark
+// or symbol: fillers, joiners, variation selectors, the blank Braille pattern.
+func invisible(r rune) bool {
+	return r == '\u2800' || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
 // EscapeString is [Escape] for a string of arbitrary octets.
@@ -39,14 +46,14 @@ func Unescape(s string) ([]byte, error) {
 			out = append(out, s[i])
 			continue
 		}
-		var c byte
 		if i+4 > len(s) || s[i+1] != 'x' {
 			return nil, fmt.Errorf("escaped name %q: bad escape at offset %d", s, i)
 		}
-		if _, err := fmt.Sscanf(s[i+2:i+4], "%02x", &c); err != nil {
+		c, err := strconv.ParseUint(s[i+2:i+4], 16, 8)
+		if err != nil {
 			return nil, fmt.Errorf("escaped name %q: bad escape at offset %d", s, i)
 		}
-		out = append(out, c)
+		out = append(out, byte(c))
 		i += 3
 	}
 	return out, nil

@@ -52,7 +52,7 @@ func (c *Incidence) Within(d time.Duration) float64 {
 	for i, t := range Horizons {
 		p := float64(c[i])
 		if s <= t {
-			return p0 + float64((p-p0)*(s-t0)/(t-t0))
+			return min(p0+float64((p-p0)*(s-t0)/(t-t0)), p)
 		}
 		t0, p0 = t, p
 	}
@@ -64,7 +64,7 @@ func (c *Incidence) Within(d time.Duration) float64 {
 // [MinProbability].
 func (c *Incidence) Quantile(q float64) (time.Duration, bool) {
 	total := float64(c[len(c)-1])
-	if total < MinProbability {
+	if !(total >= MinProbability) {
 		return 0, false
 	}
 	want := q * total

@@ -73,14 +73,14 @@ func (id LinkID) Type() LinkType {
 	return t
 }
 
-// Valid reports whether the id has the form "<type>-<8 hex digits>".
+// Valid reports whether the id has the form "<type>-<8 hex digits>", in lower case: an id
+// has one spelling.
 func (id LinkID) Valid() bool {
 	name, hash, ok := strings.Cut(string(id), "-")
 	if _, known := ParseLinkType(name); !ok || !known || len(hash) != 8 {
 		return false
 	}
-	_, err := strconv.ParseUint(hash, 16, 32)
-	return err == nil
+	return strings.Trim(hash, "0123456789abcdef") == ""
 }
 
 // PoA is a point of attachment: a BSSID ("02:00:00:00:00:01") or a cell

@@ -37,6 +37,9 @@ type Config struct {
 	// RouteHold is how long the default route of an attached link may be away before a flow
 	// is moved for it.
 	RouteHold time.Duration
+	// AddressHold is how long a usable link may lack the address of a flow that needs it
+	// before the flow is given up: DHCP and duplicate address detection take their time.
+	AddressHold time.Duration
 	// NewPredictor returns a link's predictor; nil: no forecasts.
 	NewPredictor func(mihf.LinkID) Predictor
 }
@@ -46,7 +49,7 @@ type Config struct {
 func Defaults() Config {
 	return Config{
 		Link: linkstate.Defaults(), Hint: hint.Defaults(),
-		EvaluateEvery: 50 * time.Millisecond, RouteHold: 5 * time.Second,
+		EvaluateEvery: 50 * time.Millisecond, RouteHold: 5 * time.Second, AddressHold: 3 * time.Second,
 	}
 }
 
@@ -57,9 +60,12 @@ type Engine struct {
 	ids      linkstate.IDs
 	links    map[mihf.LinkID]*link
 	order    []*link
+	removed  []*link // that were removed and may come back, oldest first
 	table    *route.Table
 	policy   *hint.Policy
 	egress   [2]mihf.Egress
+	outside  [2]mihf.LinkID // the newest egress that was a link
+	vertical [2]mihf.LinkID // the newest handover between links, from and to
 	sensors  []mihf.SensorCondition
 	explain  explanations
 	refused  Refused
@@ -68,6 +74,9 @@ type Engine struct {
 	hints      hint.Out
 	out        []queue.Item
 	peersStale bool
+	again      bool      // all flows are to be reviewed
+	reviewAt   mihf.Time // when a hold ends and flows may move
+	resuming   bool      // predictions end because of a suspend
 }
 
 // Refused counts inputs that were not taken because a bound was reached.
@@ -93,8 +102,9 @@ func (e *Engine) Out() []queue.Item {
 // Sequence returns the number of the newest event or hint.
 func (e *Engine) Sequence() uint64 { return e.sequence }
 
-// Observe takes one observation.
+// Observe takes one observation, after what was due before it.
 func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
+	e.catchUp(now)
 	switch o.Kind {
 	case mihf.ObsEgress:
 		e.observeEgress(now, o.Egress)
@@ -103,17 +113,10 @@ func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
 	case mihf.ObsCondition:
 		e.observeCondition(now, o.Condition)
 	case mihf.ObsResync:
-		ev := e.machineEvent(now, mihf.Resync)
-		ev.Resync = &mihf.ResyncInfo{Sensor: o.Sensor, Lost: o.Lost}
+		e.machineEvent(now, mihf.Resync).Resync = &mihf.ResyncInfo{Sensor: o.Sensor, Lost: o.Lost}
 		e.flush(now)
 	case mihf.ObsResume:
-		e.machineEvent(now, mihf.ResumedFromSuspend).Gap = o.Gap
-		e.flush(now)
-		for _, l := range e.order {
-			if l.predictor != nil {
-				l.predictor.Observe(now, o)
-			}
-		}
+		e.observeResume(now, o)
 	case mihf.ObsTruth:
 	default:
 		if l := e.link(o); l != nil {
@@ -124,11 +127,18 @@ func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
 
 // Next returns when Advance is due; zero: never.
 func (e *Engine) Next() mihf.Time {
-	t := e.policy.Next()
+	t := mihf.Sooner(e.policy.Next(), e.reviewAt)
 	for _, l := range e.order {
 		t = mihf.Sooner(t, l.next())
 	}
 	return t
+}
+
+// catchUp does what was due before an input that came late.
+func (e *Engine) catchUp(now mihf.Time) {
+	if e.Next().Due(now) {
+		e.Advance(now)
+	}
 }
 
 // Advance does what is due.
@@ -141,10 +151,9 @@ func (e *Engine) Advance(now mihf.Time) {
 		if l.evaluateAt.Due(now) {
 			e.evaluate(now, l)
 		}
-		if l.reviewAt.Due(now) {
-			l.reviewAt = 0
-			e.reviewAll(now)
-		}
+	}
+	if e.again || e.reviewAt.Due(now) {
+		e.reviewAll(now)
 	}
 	e.policy.Advance(now, &e.hints)
 	e.flush(now)
@@ -170,6 +179,7 @@ func (e *Engine) flush(now mihf.Time) {
 		// Reactions append to the hints only, so the list stands still meanwhile.
 		for i := range e.events.List {
 			ev := &e.events.List[i]
+			e.weighAddress(ev)
 			e.sequence++
 			ev.Sequence, ev.Boot = e.sequence, e.cfg.Boot
 			e.out = append(e.out, queue.Item{Sequence: e.sequence, Event: *ev})
@@ -225,24 +235,37 @@ func (e *Engine) observeEgress(now mihf.Time, g *mihf.Egress) {
 	e.egress[i] = *g
 	e.table.SetEgress(g)
 	e.machineEvent(now, mihf.DefaultRouteChanged).Egress = &mihf.EgressChange{Old: old, New: *g}
-	e.verticalHandover(now, old.Link, g.Link)
+	if g.Link != "" {
+		e.verticalHandover(now, e.outside[i], g.Link)
+		e.outside[i] = g.Link
+	}
 	e.flush(now)
 	e.reviewAll(now)
 }
 
 // verticalHandover states that the outside is reached over another link now because the
-// one before failed or was about to.
+// one before failed or was about to; once for both address families.
 func (e *Engine) verticalHandover(now mihf.Time, from, to mihf.LinkID) {
-	if from == "" || to == "" || from == to {
+	if from == "" || from == to || e.vertical == [2]mihf.LinkID{from, to} {
 		return
 	}
-	old := e.links[from]
-	if old != nil && old.machine.Attached() && old.machine.Open() == nil {
-		return // a change of preference, no handover
+	e.vertical = [2]mihf.LinkID{}
+	var gap mihf.Opt[time.Duration]
+	if old := e.links[from]; old != nil {
+		since := old.machine.PathlessSince()
+		switch {
+		case old.machine.Attached() && old.machine.Open() == nil:
+			return // a change of preference, no handover
+		case since == 0:
+			gap = mihf.Some(time.Duration(0))
+		default:
+			gap = mihf.Some(now.Sub(since))
+		}
 	}
+	e.vertical = [2]mihf.LinkID{from, to}
 	ev := e.machineEvent(now, mihf.LinkHandoverComplete)
 	ev.Link = to
-	ev.Handover = &mihf.Handover{OldLink: from, NewLink: to}
+	ev.Handover = &mihf.Handover{OldLink: from, NewLink: to, DataGap: gap}
 }
 
 func (e *Engine) observePeer(now mihf.Time, p *mihf.PeerRoute) {
@@ -250,5 +273,25 @@ func (e *Engine) observePeer(now mihf.Time, p *mihf.PeerRoute) {
 		return
 	}
 	e.table.SetPeer(p)
-	e.reviewAll(now)
+	for _, f := range e.table.To(p.Peer) {
+		e.review(now, f)
+	}
+	e.flush(now)
+}
+
+// observeResume ends what was forecast before a suspend. Withheld events and leases are
+// bound to their times, which the suspend has moved on.
+func (e *Engine) observeResume(now mihf.Time, o *mihf.Observation) {
+	e.machineEvent(now, mihf.ResumedFromSuspend).Gap = o.Gap
+	e.flush(now)
+	e.resuming = true
+	for _, l := range e.order {
+		if l.predictor != nil {
+			l.predictor.Observe(now, o)
+		}
+		l.forecasted, l.evaluateAt = false, 0
+		l.machine.Resume(now, &e.events)
+		e.flush(now)
+	}
+	e.resuming = false
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"mihf.dev/mihf"
@@ -31,17 +32,15 @@ func (l *link) sampled(o *mihf.Observation) {
 	h.ns++
 }
 
-// explainHorizon is the time within which a [mihf.ForecastPoint] gives probabilities.
-const explainHorizon = 2 * time.Second
-
-func (l *link) foresaw(f *mihf.Forecast) {
+// foresaw remembers a forecast with its probabilities within the announcement's horizon.
+func (l *link) foresaw(f *mihf.Forecast, within time.Duration) {
 	h := l.history
 	if h == nil {
 		return
 	}
 	p := &h.forecasts[h.nf%historySamples]
 	*p = mihf.ForecastPoint{
-		At: f.At, Within: explainHorizon, PLoss: f.Loss.Within(explainHorizon), PHandover: f.Handover.Within(explainHorizon),
+		At: f.At, Within: within, PLoss: f.Loss.Within(within), PHandover: f.Handover.Within(within),
 	}
 	p.P10, p.P50, p.P90 = quantile(&f.Loss, 0.1), quantile(&f.Loss, 0.5), quantile(&f.Loss, 0.9)
 	h.nf++
@@ -58,11 +57,13 @@ func quantile(c *mihf.Incidence, q float64) mihf.Opt[time.Duration] {
 type explanation struct {
 	prediction mihf.Prediction
 	link       mihf.LinkID
-	p          float64 // P(cause within the horizon) at the announcement
+	cause      mihf.Cause // at the announcement
+	p          float64    // its probability within the horizon then
+	rule       float64    // from which it was announced; 0: for a flow
 	decisions  [maxDecisions]decision
 	n          int
 	outcomeAt  mihf.Time
-	samples    []mihf.Sample // copied at the outcome
+	samples    []mihf.Sample // copied at the outcome; the room is used again
 	forecasts  []mihf.ForecastPoint
 }
 
@@ -88,10 +89,13 @@ func (x *explanations) find(id mihf.PredictionID) *explanation {
 	return nil
 }
 
-func (x *explanations) opened(_ mihf.Time, l *link, p *mihf.Prediction) {
+func (x *explanations) opened(l *link, p *mihf.Prediction, within time.Duration) {
 	s := &x.ring[x.n%maxExplanations]
 	x.n++
-	*s = explanation{prediction: *p, link: l.id, p: l.forecast.Of(p.Cause).Within(explainHorizon)}
+	*s = explanation{
+		prediction: *p, link: l.id, cause: p.Cause, p: l.forecast.Of(p.Cause).Within(within), rule: l.machine.AnnouncedBy(),
+		samples: s.samples[:0], forecasts: s.forecasts[:0],
+	}
 }
 
 func (x *explanations) revised(p *mihf.Prediction) {
@@ -122,21 +126,22 @@ func (x *explanations) ended(now mihf.Time, l *link, p *mihf.Prediction) {
 	}
 	s.prediction, s.outcomeAt = *p, now
 	if l != nil && l.history != nil {
-		s.samples, s.forecasts = l.history.copied()
+		s.samples, s.forecasts = l.history.copied(s.samples, s.forecasts)
 	}
 }
 
-func (h *history) copied() ([]mihf.Sample, []mihf.ForecastPoint) {
-	return newestFirstOut(h.samples[:], h.ns), newestFirstOut(h.forecasts[:], h.nf)
+// copied appends the content to what it is given.
+func (h *history) copied(samples []mihf.Sample, forecasts []mihf.ForecastPoint) ([]mihf.Sample, []mihf.ForecastPoint) {
+	return oldestFirst(samples, h.samples[:], h.ns), oldestFirst(forecasts, h.forecasts[:], h.nf)
 }
 
-// newestFirstOut returns a ring's content, oldest first.
-func newestFirstOut[T any](ring []T, n int) []T {
-	out := make([]T, 0, min(n, len(ring)))
-	for i := max(0, n-len(ring)); i < n; i++ {
-		out = append(out, ring[i%len(ring)])
+// oldestFirst appends a ring's content, of which n ever were put in.
+func oldestFirst[T any](out, ring []T, n int) []T {
+	if n < len(ring) {
+		return append(out, ring[:n]...)
 	}
-	return out
+	out = append(out, ring[n%len(ring):]...)
+	return append(out, ring[:n%len(ring)]...)
 }
 
 // Explain tells why a prediction was announced and how it ended. The error wraps
@@ -147,10 +152,11 @@ func (e *Engine) Explain(id mihf.PredictionID) (*mihf.Explanation, error) {
 		return nil, fmt.Errorf("%w: prediction %s; the last %d are kept", mihf.ErrNotFound, id, maxExplanations)
 	}
 	x := &mihf.Explanation{
-		Prediction: s.prediction, Link: s.link, OutcomeAt: s.outcomeAt, Samples: s.samples, Forecasts: s.forecasts,
+		Prediction: s.prediction, Link: s.link, OutcomeAt: s.outcomeAt,
+		Samples: slices.Clone(s.samples), Forecasts: slices.Clone(s.forecasts),
 	}
 	if l := e.links[s.link]; s.outcomeAt == 0 && l != nil && l.history != nil {
-		x.Samples, x.Forecasts = l.history.copied()
+		x.Samples, x.Forecasts = l.history.copied(nil, nil)
 	}
 	x.Decisions = append(x.Decisions, mihf.Decision{At: s.prediction.OpenedAt, Rule: e.announcement(s)})
 	for _, d := range s.decisions[:s.n] {
@@ -160,10 +166,11 @@ func (e *Engine) Explain(id mihf.PredictionID) (*mihf.Explanation, error) {
 }
 
 func (e *Engine) announcement(s *explanation) string {
-	if s.p >= e.cfg.Link.Threshold {
-		return fmt.Sprintf("P(%v within %v) = %.2f, announced from %.2f", s.prediction.Cause, e.cfg.Link.Horizon, s.p, e.cfg.Link.Threshold)
+	what := fmt.Sprintf("P(%v within %v) = %.2f", s.cause, e.cfg.Link.Horizon, s.p)
+	if s.rule == 0 {
+		return what + ", announced for the first flow whose rule fired"
 	}
-	return fmt.Sprintf("P(%v within %v) = %.2f, announced for the first flow whose rule fired", s.prediction.Cause, e.cfg.Link.Horizon, s.p)
+	return fmt.Sprintf("%s, announced from %.2f", what, s.rule)
 }
 
 func (d *decision) words() string {

@@ -14,16 +14,25 @@ func (e *Engine) Register(now mihf.Time, spec *mihf.FlowSpec, owner uint32) (mih
 	if err := route.Check(spec); err != nil {
 		return mihf.Registration{}, err
 	}
+	e.catchUp(now)
 	f, err := e.table.Add(spec, owner)
 	if err != nil {
 		return mihf.Registration{}, err
 	}
 	e.peersStale = true
-	r := e.policy.Add(*spec, owner, f.Link)
+	own := *spec
+	own.Tuples = f.Tuples
+	// Every hint takes a sequence number, so that a flow which comes back under its id
+	// begins above all epochs that it had.
+	r := e.policy.Add(own, owner, f.Link, e.sequence)
 	if l := e.links[f.Link]; l != nil {
 		e.policy.Characteristics(now, f.ID, l.machine.LCI(), &e.hints)
-		e.flush(now)
+		if l.machine.EverUp() && !l.machine.Attached() {
+			e.policy.Late(now, f.ID, &e.hints)
+		}
 	}
+	e.review(now, f)
+	e.flush(now)
 	return r, nil
 }
 
@@ -52,11 +61,18 @@ func (e *Engine) Update(now mihf.Time, u *mihf.FlowUpdate) error {
 	if err := route.Check(&check); err != nil {
 		return err
 	}
-	e.policy.Update(u)
+	e.catchUp(now)
+	own := *u
 	if u.Tuples != nil || u.Link.Known() {
-		f.Tuples, f.Named = tuples, link
+		e.table.Readdress(f, tuples, link)
 		e.peersStale = true
-		e.place(f, e.table.Place(f))
+		if own.Tuples != nil {
+			own.Tuples = f.Tuples
+		}
+	}
+	e.policy.Update(&own)
+	if u.Tuples != nil || u.Link.Known() {
+		e.place(now, f, e.table.Place(f))
 		e.review(now, f)
 		e.flush(now)
 	}
@@ -84,150 +100,4 @@ func (e *Engine) Peers() (peers []netip.Addr, changed bool) {
 	}
 	e.peersStale = false
 	return e.table.Peers(), true
-}
-
-// reviewAll looks at every flow again after something that may move or thaw it.
-func (e *Engine) reviewAll(now mihf.Time) {
-	for _, f := range e.table.All() {
-		e.review(now, f)
-	}
-	e.flush(now)
-}
-
-// thaw looks at the flows of one link after its path became usable.
-func (e *Engine) thaw(now mihf.Time, id mihf.LinkID, cause mihf.UnfreezeCause) {
-	l := e.links[id]
-	for _, f := range e.table.All() {
-		if f.Link == id && e.usable(l, f) {
-			e.policy.Usable(now, f.ID, cause, l.machine.LCI(), &e.hints)
-		}
-	}
-}
-
-// review places, moves, thaws or gives up one flow by what is known now.
-func (e *Engine) review(now mihf.Time, f *route.Flow) {
-	if f.Link == "" || (f.Named == "" && f.Continuity == mihf.ContinuitySameAddress) {
-		// A flow without a link goes where its address or peer is; one that keeps its address
-		// follows it (a tunnel's underlay, a bridge).
-		e.place(f, e.table.Place(f))
-	}
-	l := e.links[f.Link]
-	if l != nil && e.usable(l, f) {
-		e.policy.Usable(now, f.ID, mihf.UnfreezePathUsable, l.machine.LCI(), &e.hints)
-	}
-	switch f.Continuity {
-	case mihf.ContinuityRebinds:
-		if target := e.target(now, f); target != "" && target != f.Link {
-			e.policy.Switch(now, f.ID, target, e.links[target].machine.LCI(), &e.hints)
-			f.Link = target
-		}
-	case mihf.ContinuitySameAddress:
-		if l != nil && e.addressGone(l, f) {
-			e.policy.Abandon(now, f.ID, mihf.AbandonAddressGone, &e.hints)
-		}
-	default:
-	}
-}
-
-// place moves a flow's bookkeeping, without a hint. Where its address is on no link just
-// now it stays where it was.
-func (e *Engine) place(f *route.Flow, to mihf.LinkID) {
-	if to == "" || to == f.Link {
-		return
-	}
-	if f.Link != "" && f.Named == "" && !e.table.HasAddress(f, to) {
-		return
-	}
-	f.Link = to
-	e.policy.Move(f.ID, to)
-}
-
-// usable reports whether the flow could send and receive over the link now: attached, its
-// source address there if it needs that one, and the kernel's route to its peer over it.
-func (e *Engine) usable(l *link, f *route.Flow) bool {
-	m := l.machine
-	if !m.Attached() {
-		return false
-	}
-	if f.Continuity != mihf.ContinuityRebinds && !e.table.HasAddress(f, l.id) {
-		return false
-	}
-	if over, known := e.table.PeerOver(f, l.id); known {
-		return over
-	}
-	if ipv6, known := f.IPv6(); known {
-		return m.Usable(ipv6)
-	}
-	return m.AnyUsable()
-}
-
-// addressGone reports whether the link came back in the flow's family, but without the
-// address that the flow needs.
-func (e *Engine) addressGone(l *link, f *route.Flow) bool {
-	ipv6, known := f.IPv6()
-	return known && l.machine.Attached() && l.machine.Usable(ipv6) && !e.table.HasAddress(f, l.id)
-}
-
-// target returns the link that a flow that rebinds should be on: the kernel's choice if it
-// can be used and has proved stable, else where it is, else any that can be used.
-func (e *Engine) target(now mihf.Time, f *route.Flow) mihf.LinkID {
-	here := e.links[f.Link]
-	stay := here != nil && (e.usable(here, f) || e.routeHeld(now, here))
-	if l := e.links[e.table.Towards(f)]; l != nil && l != here && e.couldUse(l, f) && (!stay || !l.machine.HeldDown(now)) {
-		return l.id
-	}
-	if stay {
-		return f.Link
-	}
-	if here != nil && here.machine.Attached() && here.machine.Facts() == nil {
-		return f.Link // no sensor says more of it than that it is attached
-	}
-	ipv6, known := f.IPv6()
-	family := mihf.Opt[bool]{}
-	if known {
-		family = mihf.Some(ipv6)
-	}
-	return e.another(now, f.Link, family)
-}
-
-// couldUse is usable for a link that the flow is not on yet: its own address decides
-// nothing there.
-func (e *Engine) couldUse(l *link, f *route.Flow) bool {
-	if ipv6, known := f.IPv6(); known {
-		return l.machine.Attached() && l.machine.Usable(ipv6)
-	}
-	return l.machine.Attached() && l.machine.AnyUsable()
-}
-
-// routeHeld reports whether the link only lacks a default route, and not for long.
-func (e *Engine) routeHeld(now mihf.Time, l *link) bool {
-	return l.machine.Attached() && l.noRoute != 0 && now.Sub(l.noRoute) < e.cfg.RouteHold
-}
-
-// another returns the best other link with a usable path: not held down before held down,
-// then by the metric of its default route, then in the order of appearance.
-func (e *Engine) another(now mihf.Time, not mihf.LinkID, ipv6 mihf.Opt[bool]) mihf.LinkID {
-	best, bestHeld, bestMetric := mihf.LinkID(""), false, uint32(0)
-	for _, l := range e.order {
-		m := l.machine
-		v6, known := ipv6.Get()
-		if l.id == not || !m.Attached() || (known && !m.Usable(v6)) || (!known && !m.AnyUsable()) {
-			continue
-		}
-		held, metric := m.HeldDown(now), lowestMetric(m.Facts())
-		if best == "" || (bestHeld && !held) || (bestHeld == held && metric < bestMetric) {
-			best, bestHeld, bestMetric = l.id, held, metric
-		}
-	}
-	return best
-}
-
-func lowestMetric(f *mihf.LinkFacts) uint32 {
-	lowest := ^uint32(0)
-	if f != nil {
-		for _, r := range f.Defaults {
-			lowest = min(lowest, r.Metric)
-		}
-	}
-	return lowest
 }

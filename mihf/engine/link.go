@@ -8,6 +8,9 @@ import (
 	"mihf.dev/mihf/linkstate"
 )
 
+// maxRemoved bounds the removed links that are remembered for their return.
+const maxRemoved = 64
+
 // link is one link with its predictor.
 type link struct {
 	id         mihf.LinkID
@@ -16,15 +19,10 @@ type link struct {
 	forecast   mihf.Forecast
 	forecasted bool
 	evaluateAt mihf.Time // next evaluation between samples
-	reviewAt   mihf.Time // when a hold ends and flows may move
-	noRoute    mihf.Time // attached, but without a default route since
 	history    *history
 }
 
-func (l *link) next() mihf.Time {
-	t := mihf.Sooner(l.machine.Next(), l.evaluateAt)
-	return mihf.Sooner(t, l.reviewAt)
-}
+func (l *link) next() mihf.Time { return mihf.Sooner(l.machine.Next(), l.evaluateAt) }
 
 // link returns the link that the observation is about; nil where there is none and none
 // may be made.
@@ -32,14 +30,21 @@ func (e *Engine) link(o *mihf.Observation) *link {
 	if l := e.links[o.Link]; l != nil {
 		return l
 	}
-	if o.Kind == mihf.ObsLinkGone {
+	was := e.removedIndex(o.Link)
+	if !begins(o, was >= 0) {
 		return nil
 	}
 	if !o.Link.Valid() || len(e.links) >= MaxLinks {
 		e.refused.Links++
 		return nil
 	}
-	l := &link{id: o.Link, machine: linkstate.New(e.cfg.Link, o.Link, &e.ids)}
+	var l *link
+	if was >= 0 {
+		l = e.removed[was]
+		e.removed = slices.Delete(e.removed, was, was+1)
+	} else {
+		l = &link{id: o.Link, machine: linkstate.New(e.cfg.Link, o.Link, &e.ids)}
+	}
 	if e.cfg.NewPredictor != nil {
 		l.predictor = e.cfg.NewPredictor(o.Link)
 	}
@@ -48,30 +53,57 @@ func (e *Engine) link(o *mihf.Observation) *link {
 	return l
 }
 
+// begins reports whether an observation of a link that does not exist says that it does
+// now. One that was removed needs more than a late word of its radio.
+func begins(o *mihf.Observation, removed bool) bool {
+	switch o.Kind {
+	case mihf.ObsLinkGone:
+		return false
+	case mihf.ObsLink:
+		return true
+	case mihf.ObsAssociation:
+		return o.Association != nil && o.Association.State >= mihf.AssociationAuthenticating
+	default:
+		return !removed
+	}
+}
+
+func (e *Engine) removedIndex(id mihf.LinkID) int {
+	return slices.IndexFunc(e.removed, func(l *link) bool { return l.id == id })
+}
+
+// forget takes a removed link out. Its machine is kept for a while: a device that is
+// plugged in again has to prove itself like any link that came back.
 func (e *Engine) forget(l *link) {
 	delete(e.links, l.id)
 	e.order = slices.DeleteFunc(e.order, func(x *link) bool { return x == l })
-	e.table.SetAddresses(l.id, nil)
+	if len(e.removed) == maxRemoved {
+		e.removed = slices.Delete(e.removed, 0, 1)
+	}
+	e.removed = append(e.removed, &link{id: l.id, machine: l.machine})
 }
 
 func (e *Engine) observeLink(now mihf.Time, l *link, o *mihf.Observation) {
-	attached := l.machine.Attached()
-	l.machine.Observe(now, o, &e.events)
-	if o.Kind == mihf.ObsLink || o.Kind == mihf.ObsLinkGone {
-		e.table.SetAddresses(l.id, l.machine.Facts())
+	m, gone := l.machine, o.Kind == mihf.ObsLinkGone
+	attached, lci := m.Attached(), m.LCI()
+	m.Observe(now, o, &e.events)
+	if o.Kind == mihf.ObsLink || gone {
+		e.table.SetAddresses(l.id, m.Facts())
 	}
-	if attached && !l.machine.Attached() {
-		e.policy.Lost(now, l.id, &e.hints)
+	if attached && !m.Attached() {
+		e.policy.Lost(now, l.id, gone, &e.hints)
 	}
 	e.flush(now)
-	if o.Kind == mihf.ObsLinkGone {
+	if gone {
 		e.forget(l)
 		e.reviewAll(now)
 		return
 	}
+	if m.LCI() != lci {
+		e.characterise(now, l)
+	}
 	e.predict(now, l, o)
-	if o.Kind == mihf.ObsLink || o.Kind == mihf.ObsAssociation {
-		e.noteRoute(now, l)
+	if o.Kind == mihf.ObsLink || o.Kind == mihf.ObsAssociation || e.again {
 		e.reviewAll(now)
 	}
 }
@@ -86,7 +118,7 @@ func (e *Engine) predict(now mihf.Time, l *link, o *mihf.Observation) {
 	case mihf.ObsRadio:
 		l.sampled(o)
 		e.evaluate(now, l)
-	case mihf.ObsAssociation, mihf.ObsScan, mihf.ObsDetected:
+	case mihf.ObsAssociation, mihf.ObsScan, mihf.ObsDetected, mihf.ObsHandover:
 		e.evaluate(now, l)
 	default:
 	}
@@ -101,9 +133,9 @@ func (e *Engine) evaluate(now mihf.Time, l *link) {
 		return
 	}
 	f := &l.forecast
-	l.foresaw(f)
-	risky := f.Loss.Within(mihf.ForecastHorizon) >= mihf.MinProbability || f.Handover.Within(mihf.ForecastHorizon) >= mihf.MinProbability
-	if risky || l.machine.Open() != nil {
+	l.foresaw(f, e.cfg.Link.Horizon)
+	risky := f.Loss.Within(mihf.ForecastHorizon) >= mihf.MinProbability
+	if risky || f.Handover.Within(mihf.ForecastHorizon) >= mihf.MinProbability || l.machine.Open() != nil {
 		l.evaluateAt = now.Add(e.cfg.EvaluateEvery)
 	}
 	l.machine.Forecast(now, f, &e.events)
@@ -120,9 +152,6 @@ func (e *Engine) freeze(now mihf.Time, l *link) {
 	if !m.MayAnnounce(now, f) {
 		return
 	}
-	if p := m.Open(); p != nil && p.Cause != mihf.CauseLoss {
-		return
-	}
 	ch := hint.Chance{Interval: e.cfg.EvaluateEvery, ExpiresIn: m.ExpiresAt(now, f).Sub(now)}
 	if e.policy.Due(now, l.id, f, ch) == 0 || !m.Announce(now, f, &e.events) {
 		return
@@ -132,65 +161,4 @@ func (e *Engine) freeze(now mihf.Time, l *link) {
 	e.explain.decided(now, p.ID, e.policy, f, ch)
 	e.policy.Freeze(now, p, &e.hints)
 	e.flush(now)
-}
-
-// react lets the flows follow an event.
-func (e *Engine) react(now mihf.Time, ev *mihf.Event) {
-	switch ev.Kind {
-	case mihf.LinkGoingDown:
-		e.announced(now, ev)
-	case mihf.LinkEventRollback, mihf.PredictionExpired:
-		e.policy.Ended(now, ev.Link, &ev.Prediction, &e.hints)
-		e.ended(now, ev)
-	case mihf.LinkDown:
-		e.policy.Down(now, ev.Link, ev.Down.Reason == mihf.DownRemoved || ev.Down.Reason == mihf.DownMoved, &e.hints)
-		e.ended(now, ev)
-	case mihf.LinkHandoverComplete:
-		if h := ev.Handover; h != nil && h.OldLink == h.NewLink {
-			e.policy.HandedOver(ev.Link, ev.Prediction.ID)
-			e.ended(now, ev)
-			e.thaw(now, ev.Link, mihf.UnfreezeHandoverComplete)
-		}
-	case mihf.PathUsable:
-		e.thaw(now, ev.Link, mihf.UnfreezePathUsable)
-	default:
-	}
-}
-
-// announced records why, and tells the flows that rebind where they would go.
-func (e *Engine) announced(now mihf.Time, ev *mihf.Event) {
-	l := e.links[ev.Link]
-	if ev.Prediction.Revision == 0 {
-		e.explain.opened(now, l, &ev.Prediction)
-	} else {
-		e.explain.revised(&ev.Prediction)
-	}
-	if ev.Prediction.Cause != mihf.CauseLoss {
-		return
-	}
-	if target := e.another(now, l.id, mihf.Opt[bool]{}); target != "" {
-		e.policy.Prepare(now, l.id, target, &ev.Prediction, &e.hints)
-	}
-}
-
-func (e *Engine) ended(now mihf.Time, ev *mihf.Event) {
-	if !ev.Prediction.ID.IsZero() {
-		e.explain.ended(now, e.links[ev.Link], &ev.Prediction)
-	}
-}
-
-// noteRoute notes since when an attached link has no default route.
-func (e *Engine) noteRoute(now mihf.Time, l *link) {
-	m := l.machine
-	if m.HeldDown(now) {
-		l.reviewAt = now.Add(e.cfg.Link.HoldDown)
-	}
-	if m.AnyUsable() || !m.Attached() {
-		l.noRoute = 0
-		return
-	}
-	if l.noRoute == 0 {
-		l.noRoute = now
-		l.reviewAt = mihf.Sooner(l.reviewAt, now.Add(e.cfg.RouteHold))
-	}
 }

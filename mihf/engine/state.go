@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"mihf.dev/mihf"
 )
@@ -21,6 +23,7 @@ func (e *Engine) Snapshot(now mihf.Time, see func(owner uint32) bool) *mihf.Snap
 			s.Flows = append(s.Flows, st)
 		}
 	}
+	slices.SortFunc(s.Flows, func(a, b mihf.FlowStatus) int { return strings.Compare(string(a.Spec.ID), string(b.Spec.ID)) })
 	for _, g := range e.egress {
 		if g.Link != "" {
 			s.Egress = append(s.Egress, g)

@@ -21,15 +21,16 @@
 //
 //   - Every Freeze has a lease, is renewed at half of it while the reason stands, and never
 //     reaches past the flow's MaxFreeze.
-//   - Every Freeze is followed by exactly one Unfreeze or Abandon, as long as the flow stays
-//     registered.
+//   - Every Freeze (its renewals included) is followed by exactly one Unfreeze or Abandon, as
+//     long as the flow stays registered.
 //   - Hints of one flow have rising epochs.
 //   - A flow is frozen by predictions that did not come true for at most
-//     [Config.BudgetShare] of any [Config.BudgetWindow], and after each of them not again
-//     for a back-off that doubles until one comes true.
+//     [Config.BudgetShare] of any [Config.BudgetWindow], the freeze in progress included,
+//     and after each of them not again for a back-off that doubles until one comes true.
+//     A freeze is not begun for which the budget is too short to reach the loss.
 //   - Flows that did not ask for a late Freeze get nothing at a loss that was not foreseen.
 //   - Freeze goes only to flows whose address survives or that rebind; the others get
-//     Abandon when the link is lost.
+//     Abandon when the link is lost or, without continuity, handed over.
 //   - No allocation on the way from a forecast to its Freeze.
 //
 // # Limits

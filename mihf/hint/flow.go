@@ -12,7 +12,7 @@ type Config struct {
 	RTT        time.Duration // of a flow that gives none
 	LocalDrain time.Duration // of a flow that gives none
 	Recovery   time.Duration // of a flow that gives none
-	Lease      time.Duration
+	Lease      time.Duration // above 0
 	MaxFreeze  time.Duration // of a flow that gives none, and the upper bound
 	MinMargin  time.Duration // dispatch margin before it is measured, and its lower bound
 	MaxMargin  time.Duration
@@ -45,14 +45,19 @@ type flow struct {
 	spec  mihf.FlowSpec
 	owner uint32
 	link  mihf.LinkID
+	at    int // place in Policy.order
+	on    int // place in Policy.links[link]
 	epoch uint64
 
 	frozen     bool
 	since      mihf.Time
 	prediction mihf.PredictionID // zero: a late freeze
-	lossCame   bool              // what it was frozen for has come
+	figures    figures
+	waits      bool // for a usable path: the loss has come, or the flow left the link
+	booked     bool // its time is in needless already: it left the link before the loss
 	renewAt    mihf.Time
-	budgetEnd  mihf.Time // when the budget ends this freeze; zero once the loss came
+	leaseEnd   mihf.Time
+	budgetEnd  mihf.Time // when the budget ends this freeze; zero once it waits
 	prepared   mihf.PredictionID
 	abandoned  bool
 
@@ -62,6 +67,21 @@ type flow struct {
 
 	acked   uint64
 	lastAck mihf.AckResult
+}
+
+// figures are a prediction's quantiles of the time to the loss, and when they were true.
+type figures struct {
+	p10, p50, p90 time.Duration
+	at            mihf.Time
+}
+
+func figuresOf(now mihf.Time, p *mihf.Prediction) figures {
+	return figures{p10: p.P10, p50: p.P50, p90: p.P90, at: now}
+}
+
+// left returns what is left of a quantile; not 0, which would say that the loss has come.
+func (g *figures) left(now mihf.Time, q time.Duration) time.Duration {
+	return max(q-now.Sub(g.at), time.Millisecond)
 }
 
 // rtt returns the RTT in force.
@@ -117,6 +137,13 @@ func (f *flow) takes(k mihf.HintKind) bool {
 func (f *flow) mayFreeze() bool {
 	return !f.frozen && !f.abandoned && f.takes(mihf.HintFreeze) && f.spec.Continuity != mihf.ContinuityNone
 }
+
+// wait makes a freeze last until the flow's path is usable.
+func (f *flow) wait() { f.waits, f.budgetEnd = true, 0 }
+
+// spent returns how long the flow has been frozen: not longer than its lease, at which
+// it thaws alone.
+func (f *flow) spent(now mihf.Time) time.Duration { return min(now, f.leaseEnd).Sub(f.since) }
 
 // next returns the flow's own deadline.
 func (f *flow) next(cfg *Config) mihf.Time {

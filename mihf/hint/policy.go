@@ -1,7 +1,6 @@
 package hint
 
 import (
-	"slices"
 	"time"
 
 	"mihf.dev/mihf"
@@ -12,10 +11,10 @@ type Policy struct {
 	cfg    Config
 	boot   mihf.BootID
 	flows  map[mihf.FlowID]*flow
-	order  []*flow                 // all, in the order of registration
-	links  map[mihf.LinkID][]*flow // in the order of arrival
-	due    []*flow                 // filled by Due for Freeze
-	next   mihf.Time               // not later than the first deadline of a flow
+	order  []*flow // all; one that is removed leaves its place to the last
+	links  map[mihf.LinkID][]*flow
+	due    []*flow   // filled by Due for Freeze
+	next   mihf.Time // not later than the first deadline of a flow
 	margin margin
 }
 
@@ -31,12 +30,13 @@ func New(cfg Config, boot mihf.BootID) *Policy {
 	}
 }
 
-// Add takes a flow that was registered. Its ID must be new.
-func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID) mihf.Registration {
-	f := &flow{spec: spec, owner: owner, link: link, backoff: p.cfg.Backoff}
+// Add takes a flow that was registered. Its ID must be new. The flow's epochs begin above
+// epoch: where an ID comes back, that must not be below those it had.
+func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID, epoch uint64) mihf.Registration {
+	f := &flow{spec: spec, owner: owner, link: link, backoff: p.cfg.Backoff, epoch: epoch, acked: epoch, at: len(p.order)}
 	p.flows[spec.ID] = f
 	p.order = append(p.order, f)
-	p.links[link] = append(p.links[link], f)
+	p.join(f, link)
 	granted := spec.Hints
 	if granted == 0 {
 		granted = mihf.AllHints
@@ -48,10 +48,33 @@ func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID) mihf.Re
 
 // Remove forgets a flow. It gets no further hint.
 func (p *Policy) Remove(id mihf.FlowID) {
-	if f := p.flows[id]; f != nil {
-		p.unlink(f)
-		p.order = slices.DeleteFunc(p.order, func(x *flow) bool { return x == f })
-		delete(p.flows, id)
+	f := p.flows[id]
+	if f == nil {
+		return
+	}
+	p.quit(f)
+	last := len(p.order) - 1
+	p.order[f.at] = p.order[last]
+	p.order[f.at].at = f.at
+	p.order[last] = nil
+	p.order = p.order[:last]
+	delete(p.flows, id)
+}
+
+// join and quit keep the list of a link's flows.
+func (p *Policy) join(f *flow, link mihf.LinkID) {
+	f.link, f.on = link, len(p.links[link])
+	p.links[link] = append(p.links[link], f)
+}
+
+func (p *Policy) quit(f *flow) {
+	list := p.links[f.link]
+	last := len(list) - 1
+	list[f.on] = list[last]
+	list[f.on].on = f.on
+	list[last] = nil
+	if p.links[f.link] = list[:last]; last == 0 {
+		delete(p.links, f.link)
 	}
 }
 
@@ -64,34 +87,34 @@ func (p *Policy) Update(u *mihf.FlowUpdate) {
 	f.spec.RTT = u.RTT.Or(f.spec.RTT)
 	f.spec.LocalDrain = u.LocalDrain.Or(f.spec.LocalDrain)
 	f.spec.Lead = u.Lead.Or(f.spec.Lead)
+	f.spec.Link = u.Link.Or(f.spec.Link)
 	if u.Tuples != nil {
 		f.spec.Tuples = u.Tuples
 	}
 }
 
-// Move notes that a flow is on another link now.
-func (p *Policy) Move(id mihf.FlowID, link mihf.LinkID) {
+// Move notes that a flow is on another link now. What it was frozen for on the old one is
+// no reason any more: it thaws when its path over the new one is usable.
+func (p *Policy) Move(now mihf.Time, id mihf.FlowID, link mihf.LinkID) {
 	f := p.flows[id]
 	if f == nil || f.link == link {
 		return
 	}
-	p.unlink(f)
-	f.link = link
-	p.links[link] = append(p.links[link], f)
-}
-
-func (p *Policy) unlink(f *flow) {
-	list := slices.DeleteFunc(p.links[f.link], func(x *flow) bool { return x == f })
-	if p.links[f.link] = list; len(list) == 0 {
-		delete(p.links, f.link)
+	p.quit(f)
+	p.join(f, link)
+	if f.frozen && !f.waits {
+		f.needless.add(now, f.spent(now)) // it may have been for nothing
+		f.booked = true
+		f.wait()
 	}
 }
 
-// Acknowledge notes what a transport did with a hint, and learns the dispatch margin: the
-// time since the hint was made, less the time that the transport held it.
+// Acknowledge notes what a transport did with a hint, and learns the dispatch margin from
+// the first acknowledgement of each: the time since the hint was made, less the time that
+// the transport held it.
 func (p *Policy) Acknowledge(now mihf.Time, a *mihf.Ack, made mihf.Time) {
 	f := p.flows[a.Flow]
-	if f == nil || a.Epoch > f.epoch || a.Epoch < f.acked {
+	if f == nil || a.Epoch > f.epoch || a.Epoch <= f.acked {
 		return
 	}
 	f.acked, f.lastAck = a.Epoch, a.Result
@@ -106,8 +129,7 @@ func (p *Policy) Margin() time.Duration { return p.margin.current }
 // Next returns when Advance is due; zero: never.
 func (p *Policy) Next() mihf.Time { return p.next }
 
-// Advance renews leases and ends freezes that have reached a limit, in the order of
-// registration.
+// Advance renews leases and ends freezes that have reached a limit.
 func (p *Policy) Advance(now mihf.Time, out *Out) {
 	if !p.next.Due(now) {
 		return
@@ -127,12 +149,20 @@ func (p *Policy) advance(now mihf.Time, f *flow, out *Out) {
 	case f.budgetEnd.Due(now):
 		p.thaw(now, f, mihf.Unfreeze{Cause: mihf.UnfreezeBudget}, out)
 	case f.renewAt.Due(now):
-		h := p.hint(now, f, mihf.HintFreeze, out)
-		h.Prediction = f.prediction
-		h.Freeze = mihf.Freeze{Lease: p.lease(now, f)}
-		if f.prediction.IsZero() {
-			h.Freeze.Reason = mihf.FreezeLinkDown
-		}
+		p.renew(now, f, out)
+	}
+}
+
+// renew sends the Freeze again, with the figures as they are now.
+func (p *Policy) renew(now mihf.Time, f *flow, out *Out) {
+	h := p.hint(now, f, mihf.HintFreeze, out)
+	h.Prediction = f.prediction
+	h.Freeze.Lease = p.lease(now, f)
+	switch g := &f.figures; {
+	case f.prediction.IsZero():
+		h.Freeze.Reason = mihf.FreezeLinkDown
+	case !f.waits:
+		h.Freeze.P10, h.Freeze.P50, h.Freeze.P90 = g.left(now, g.p10), g.left(now, g.p50), g.left(now, g.p90)
 	}
 }
 
@@ -144,8 +174,11 @@ func (p *Policy) Status(now mihf.Time, id mihf.FlowID, s *mihf.FlowStatus) bool 
 	}
 	*s = mihf.FlowStatus{
 		Spec: f.spec, Link: f.link, Lead: f.lead(&p.cfg, p.margin.current),
-		Frozen: f.frozen, FrozenSince: f.since, Epoch: f.epoch, Acknowledged: f.acked, LastAck: f.lastAck,
+		Frozen: f.frozen, Epoch: f.epoch, Acknowledged: f.acked, LastAck: f.lastAck,
 		Needless: f.needless.within(now, p.cfg.BudgetWindow), BackoffUntil: f.pausedTil,
+	}
+	if f.frozen {
+		s.FrozenSince = f.since
 	}
 	return true
 }
@@ -166,8 +199,9 @@ func (p *Policy) hint(now mihf.Time, f *flow, k mihf.HintKind, out *Out) *mihf.H
 func (p *Policy) lease(now mihf.Time, f *flow) time.Duration {
 	end := f.since.Add(f.maxFreeze(&p.cfg))
 	lease := min(p.cfg.Lease, end.Sub(now))
-	f.renewAt = now.Add(lease / 2)
-	if now.Add(lease) >= end {
+	f.leaseEnd = now.Add(lease)
+	f.renewAt = now.Add(max(lease/2, time.Millisecond))
+	if f.leaseEnd >= end {
 		f.renewAt = 0
 	}
 	p.next = mihf.Sooner(p.next, f.next(&p.cfg))
@@ -179,58 +213,25 @@ func (p *Policy) thaw(now mihf.Time, f *flow, u mihf.Unfreeze, out *Out) {
 	if !f.frozen {
 		return
 	}
-	p.account(now, f)
 	h := p.hint(now, f, mihf.HintUnfreeze, out)
 	h.Prediction = f.prediction
 	h.Unfreeze = u
-	f.frozen, f.lossCame = false, false
-	f.renewAt, f.budgetEnd = 0, 0
-	f.prediction = mihf.PredictionID{}
+	p.release(now, f)
 }
 
-// account books a freeze that ends: its time where the loss did not come, and the
+// release ends a freeze and books it: its time where the loss did not come, and the
 // back-off.
-func (p *Policy) account(now mihf.Time, f *flow) {
+func (p *Policy) release(now mihf.Time, f *flow) {
 	switch {
-	case f.prediction.IsZero():
-	case f.lossCame:
+	case f.prediction.IsZero(), f.booked:
+	case f.waits:
 		f.backoff = p.cfg.Backoff
 	default:
-		f.needless.add(now, now.Sub(f.since))
+		f.needless.add(now, f.spent(now))
 		f.pausedTil = now.Add(f.backoff)
 		f.backoff = min(2*f.backoff, p.cfg.MaxBackoff)
 	}
-}
-
-// margin is the measured p99 of the time from a hint to its acknowledgement.
-type margin struct {
-	recent  [128]time.Duration
-	n       int // how many were ever learned
-	current time.Duration
-}
-
-func (m *margin) learn(d, low, high time.Duration) {
-	if d < 0 {
-		return
-	}
-	m.recent[m.n%len(m.recent)] = d
-	m.n++
-	if m.n < 16 {
-		return // too few for a tail
-	}
-	m.current = min(max(m.tail(), low), high)
-}
-
-// tail returns the second largest of the last 128, their p99.
-func (m *margin) tail() time.Duration {
-	var first, second time.Duration
-	for _, d := range m.recent[:min(m.n, len(m.recent))] {
-		switch {
-		case d > first:
-			first, second = d, first
-		case d > second:
-			second = d
-		}
-	}
-	return second
+	f.frozen, f.waits, f.booked = false, false, false
+	f.renewAt, f.budgetEnd = 0, 0
+	f.prediction = mihf.PredictionID{}
 }

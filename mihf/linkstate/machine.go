@@ -49,14 +49,19 @@ type Machine struct {
 	link mihf.LinkID
 	ids  *IDs
 
+	known       bool // something was observed since the link appeared
 	facts       *mihf.LinkFacts
 	association mihf.AssociationState
 	ssid        []byte
 	poa         mihf.PoA
+	poaAt       mihf.Time // since when poa is known
+	nextPoA     mihf.PoA  // authorised there; the kernel's carrier follows
+	order       order
 
 	attached  bool // layer 2 carries traffic, as far as is known now
 	announced bool // what the events said last: Link_Up or Link_Down
 	everUp    bool
+	returned  bool      // came back, and no path has been usable since
 	since     mihf.Time // of announced
 	heldUntil mihf.Time // hold-down
 	lost      lost
@@ -66,6 +71,12 @@ type Machine struct {
 
 	params     params
 	prediction predictionState
+}
+
+// order is a handover that the network ordered.
+type order struct {
+	poa   mihf.PoA
+	until mihf.Time // when it counts as not carried out
 }
 
 // lost is a detachment whose Link_Down has not been announced.
@@ -104,6 +115,7 @@ func (ev *Events) add(now mihf.Time, link mihf.LinkID, k mihf.Kind) *mihf.Event 
 
 // Observe takes one observation of the link.
 func (m *Machine) Observe(now mihf.Time, o *mihf.Observation, ev *Events) {
+	m.known = m.known || o.Kind != mihf.ObsLinkGone
 	switch o.Kind {
 	case mihf.ObsLink:
 		if o.Facts != nil {
@@ -113,19 +125,28 @@ func (m *Machine) Observe(now mihf.Time, o *mihf.Observation, ev *Events) {
 		m.observeGone(now, o.Gone, ev)
 	case mihf.ObsAssociation:
 		if o.Association != nil {
-			m.observeAssociation(now, o.Association, ev)
+			m.observeAssociation(now, taken(now, o), o.Association, ev)
 		}
 	case mihf.ObsRadio:
-		m.observePoA(now, o.PoA, ev)
-		m.observeValues(now, o, ev)
+		at := taken(now, o)
+		if o.PoA != "" && o.PoA != m.poa && at.Before(m.poaAt) {
+			return // of the point of attachment that was left meanwhile
+		}
+		m.observePoA(now, at, o.PoA, ev)
+		m.observeValues(now, at, &o.Values, ev)
 	case mihf.ObsDetected:
 		if o.Detected != nil {
-			ev.add(o.At.Add(-o.Age), m.link, mihf.LinkDetected).Detected = o.Detected
+			ev.add(taken(now, o), m.link, mihf.LinkDetected).Detected = o.Detected
 		}
 	case mihf.ObsHandover:
-		e := ev.add(now, m.link, mihf.LinkHandoverImminent)
-		e.Handover = &mihf.Handover{OldLink: m.link, NewLink: m.link, OldPoA: m.poa, NewPoA: o.PoA, NetworkOrdered: true}
+		m.observeOrder(now, o.PoA, ev)
+	default: // nothing of this link's state
 	}
+}
+
+// taken returns when what was observed was true, never in the future.
+func taken(now mihf.Time, o *mihf.Observation) mihf.Time {
+	return min(o.At.Add(-max(o.Age, 0)), now)
 }
 
 // Next returns when Advance is due; zero: never.
@@ -171,6 +192,22 @@ func (m *Machine) AnyUsable() bool { return m.paths[0].usable || m.paths[1].usab
 
 // HeldDown reports whether the link came back so lately that it is not recommended.
 func (m *Machine) HeldDown(now mihf.Time) bool { return now.Before(m.heldUntil) }
+
+// HeldUntil returns when the hold-down ends, or ended.
+func (m *Machine) HeldUntil() mihf.Time { return m.heldUntil }
+
+// Withheld reports whether layer 2 is gone and Link_Down is not announced yet.
+func (m *Machine) Withheld() bool { return m.lost.deadline != 0 }
+
+// EverUp reports whether the link has been up, also before it was removed.
+func (m *Machine) EverUp() bool { return m.everUp }
+
+// RouteLost returns since when only the default route of the family is missing on a link
+// that had it; zero where that is not so.
+func (m *Machine) RouteLost(ipv6 bool) mihf.Time { return m.paths[family(ipv6)].routeLost }
+
+// PathlessSince returns since when no path is usable; zero while one is.
+func (m *Machine) PathlessSince() mihf.Time { return m.gapSince }
 
 // Facts returns the newest facts; nil if there are none.
 func (m *Machine) Facts() *mihf.LinkFacts { return m.facts }

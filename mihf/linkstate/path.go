@@ -2,15 +2,17 @@ package linkstate
 
 import (
 	"net/netip"
+	"slices"
 
 	"mihf.dev/mihf"
 )
 
 // pathState is whether a flow could go on over the link in one address family.
 type pathState struct {
-	usable  bool
-	source  netip.Addr
-	gateway netip.Addr
+	usable    bool
+	source    netip.Addr
+	gateway   netip.Addr
+	routeLost mihf.Time // since when only the default route is missing that was there
 }
 
 // setPaths compares the paths with what was known before. lost is the reason of a
@@ -19,9 +21,16 @@ func (m *Machine) setPaths(now mihf.Time, lost mihf.DownReason, ev *Events) {
 	for i := range m.paths {
 		p, why := m.path(i == 1)
 		old := m.paths[i]
+		if !p.usable && why == mihf.DownNoRoute {
+			p.routeLost = old.routeLost
+			if old.usable {
+				p.routeLost = now
+			}
+		}
 		m.paths[i] = p
 		switch {
 		case p.usable && !old.usable:
+			m.holdPath(now, old.routeLost)
 			ev.add(now, m.link, mihf.PathUsable).Path = &mihf.Path{IPv6: i == 1, Source: p.source, Gateway: p.gateway, LCI: m.lci}
 		case !p.usable && old.usable:
 			if !m.attached {
@@ -35,6 +44,14 @@ func (m *Machine) setPaths(now mihf.Time, lost mihf.DownReason, ev *Events) {
 		m.gapSince = 0
 	case m.gapSince == 0:
 		m.gapSince = now
+	}
+}
+
+// holdPath begins the hold-down of a path that has come back: after the link had been
+// down, or after its route had been away so long that flows may have left.
+func (m *Machine) holdPath(now, routeLost mihf.Time) {
+	if m.returned || (routeLost != 0 && now.Sub(routeLost) >= m.cfg.HoldDown) {
+		m.heldUntil, m.returned = now.Add(m.cfg.HoldDown), false
 	}
 }
 
@@ -72,10 +89,10 @@ func (m *Machine) diffAddresses(now mihf.Time, old, cur *mihf.LinkFacts, ev *Eve
 		before = old.Addresses
 	}
 	for _, a := range cur.Addresses {
-		was, ok := findAddress(before, a.Prefix)
-		if ok && was == a {
+		if slices.Contains(before, a) {
 			continue
 		}
+		was, ok := findAddress(before, a.Prefix)
 		ev.add(now, m.link, mihf.AddressChanged).Address = &mihf.AddressChange{Old: was, New: a, Minor: minor(was, a, ok)}
 	}
 	for _, a := range before {
@@ -85,8 +102,8 @@ func (m *Machine) diffAddresses(now mihf.Time, old, cur *mihf.LinkFacts, ev *Eve
 	}
 }
 
-// minor reports whether no flow would care: privacy addresses that come, and addresses
-// that are only deprecated.
+// minor reports whether no flow would care, unless it uses just this address: privacy
+// addresses that come, and addresses that are only deprecated.
 func minor(was, is mihf.Address, existed bool) bool {
 	if !existed {
 		return is.Temporary || is.Deprecated || is.LinkLocal

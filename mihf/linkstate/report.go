@@ -43,9 +43,10 @@ func defaultHysteresis(p mihf.Parameter) float64 {
 	return 0
 }
 
-// Configure applies Link_Configure_Thresholds: all items or none. A cancel removes the
-// items of the parameter that have the same threshold and period; with neither, all of
-// the parameter. The error says which item is wrong and why.
+// Configure applies Link_Configure_Thresholds: all items or none. An item takes the place
+// of one of the same parameter with the same threshold, or without one, that is periodic
+// like it or not. A cancel removes what it would replace; with neither threshold nor
+// period, all of the parameter. The error says which item is wrong and why.
 func (m *Machine) Configure(now mihf.Time, items []mihf.ThresholdConfig) error {
 	next := append([]threshold(nil), m.params.items...)
 	for i, c := range items {
@@ -95,6 +96,9 @@ func checkThreshold(c mihf.ThresholdConfig) error {
 	if !(c.Hysteresis >= 0 && c.Hysteresis < 1e12) {
 		return fmt.Errorf("%w: hysteresis %v is not a distance", mihf.ErrInvalid, c.Hysteresis)
 	}
+	if !has && c.Action == mihf.ThresholdOneShot {
+		return fmt.Errorf("%w: one shot of no threshold", mihf.ErrInvalid)
+	}
 	if !has && c.Period == 0 && c.Action != mihf.ThresholdCancel {
 		return fmt.Errorf("%w: neither a threshold nor a period", mihf.ErrInvalid)
 	}
@@ -117,31 +121,41 @@ func without(items []threshold, c mihf.ThresholdConfig) []threshold {
 
 // observeValues takes new values: crossings are reported at once, changes at most every
 // ReportEvery.
-func (m *Machine) observeValues(now mihf.Time, o *mihf.Observation, ev *Events) {
-	taken := o.At.Add(-o.Age)
+func (m *Machine) observeValues(now, at mihf.Time, values *mihf.Values, ev *Events) {
 	for p := range mihf.Parameter(mihf.NumParameters) {
-		v, ok := o.Values.Get(p)
-		if !ok || taken.Before(m.params.valueAt[p]) {
+		v, ok := values.Get(p)
+		if !ok || at.Before(m.params.valueAt[p]) {
 			continue
 		}
 		m.params.values.Set(p, v)
-		m.params.valueAt[p] = taken
-		m.params.at = max(m.params.at, taken)
-		crossed := m.cross(p, v, taken, ev)
+		m.params.valueAt[p] = at
+		m.params.at = max(m.params.at, at)
+		crossed := m.cross(now, p, v, ev)
 		if last, known := m.params.reported.Get(p); crossed || (known && last == v) {
+			m.params.pending &^= 1 << p // nothing differs from what was reported
 			continue
 		}
 		if now.Before(m.params.nextOK[p]) {
 			m.params.pending |= 1 << p
 			continue
 		}
-		m.report(now, p, ev)
+		m.report(now, p, false, ev)
 	}
 	m.schedule()
 }
 
+// forget drops the values of a link that is down: they were those of its lost attachment.
+// What crossed a threshold stays crossed until a value comes back.
+func (ps *params) forget(now mihf.Time) {
+	ps.values, ps.reported = mihf.Values{}, mihf.Values{}
+	ps.pending, ps.at = 0, 0
+	for p := range ps.valueAt {
+		ps.valueAt[p] = now
+	}
+}
+
 // cross reports the thresholds that v crosses and whether there was one.
-func (m *Machine) cross(p mihf.Parameter, v float64, at mihf.Time, ev *Events) bool {
+func (m *Machine) cross(now mihf.Time, p mihf.Parameter, v float64, ev *Events) bool {
 	crossed := false
 	items := m.params.items
 	for i := 0; i < len(items); i++ {
@@ -162,7 +176,7 @@ func (m *Machine) cross(p mihf.Parameter, v float64, at mihf.Time, ev *Events) b
 			continue
 		}
 		t.fired, crossed = true, true
-		e := ev.add(at, m.link, mihf.LinkParametersReport)
+		e := ev.add(m.params.valueAt[p], m.link, mihf.LinkParametersReport)
 		e.Report = mihf.Report{Parameter: p, Value: v, Previous: m.lastReported(p), Threshold: t.cfg.Threshold}
 		if t.cfg.Action == mihf.ThresholdOneShot {
 			items = append(items[:i], items[i+1:]...)
@@ -171,18 +185,16 @@ func (m *Machine) cross(p mihf.Parameter, v float64, at mihf.Time, ev *Events) b
 		}
 	}
 	if crossed {
-		m.reportedNow(at, p, v)
+		m.reportedNow(now, p, v)
 	}
 	return crossed
 }
 
-func (m *Machine) report(now mihf.Time, p mihf.Parameter, ev *Events) {
-	v, ok := m.params.values.Get(p)
-	if !ok {
-		return
-	}
+// report publishes the newest value; it must be known.
+func (m *Machine) report(now mihf.Time, p mihf.Parameter, periodic bool, ev *Events) {
+	v, _ := m.params.values.Get(p)
 	e := ev.add(m.params.valueAt[p], m.link, mihf.LinkParametersReport)
-	e.Report = mihf.Report{Parameter: p, Value: v, Previous: m.lastReported(p)}
+	e.Report = mihf.Report{Parameter: p, Value: v, Previous: m.lastReported(p), Periodic: periodic}
 	m.reportedNow(now, p, v)
 }
 
@@ -203,7 +215,7 @@ func (m *Machine) reportedNow(now mihf.Time, p mihf.Parameter, v float64) {
 func (m *Machine) advanceReports(now mihf.Time, ev *Events) {
 	for p := range mihf.Parameter(mihf.NumParameters) {
 		if m.params.pending&(1<<p) != 0 && m.params.nextOK[p].Due(now) {
-			m.report(now, p, ev)
+			m.report(now, p, false, ev)
 		}
 	}
 	for i := range m.params.items {
@@ -211,13 +223,10 @@ func (m *Machine) advanceReports(now mihf.Time, ev *Events) {
 		if !t.due.Due(now) {
 			continue
 		}
-		for t.due.Due(now) {
-			t.due = t.due.Add(max(t.cfg.Period, now.Sub(t.due)/t.cfg.Period*t.cfg.Period))
-		}
-		if v, ok := m.params.values.Get(t.cfg.Parameter); ok {
-			e := ev.add(m.params.valueAt[t.cfg.Parameter], m.link, mihf.LinkParametersReport)
-			e.Report = mihf.Report{Parameter: t.cfg.Parameter, Value: v, Previous: m.lastReported(t.cfg.Parameter), Periodic: true}
-			m.reportedNow(now, t.cfg.Parameter, v)
+		missed := now.Sub(t.due) / t.cfg.Period
+		t.due = t.due.Add((missed + 1) * t.cfg.Period)
+		if m.params.values.Has(t.cfg.Parameter) {
+			m.report(now, t.cfg.Parameter, true, ev)
 		}
 	}
 	m.schedule()

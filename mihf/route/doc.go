@@ -4,7 +4,7 @@
 // # Guarantees
 //
 //   - A flow belongs to the link that it names, else to the link that has its local
-//     address, else to the link over which the kernel reaches its peer.
+//     address (of several its own), else to the link over which the kernel reaches its peer.
 //   - A request is refused, with a reason, before anything is changed.
 //   - The number of flows, 5-tuples and watched peers is bounded.
 //

@@ -22,43 +22,76 @@ const (
 	MaxCost = 24 * time.Hour
 )
 
-// Flow is what the table knows of a registered flow.
+// Flow is what the table knows of a registered flow. Its owner may change the fields from
+// Link on; the others are the table's.
 type Flow struct {
 	ID         mihf.FlowID
 	Owner      uint32
 	Continuity mihf.Continuity
 	Tuples     []mihf.Endpoints
-	Named      mihf.LinkID // given by the registration
-	Link       mihf.LinkID // where it is
+	Grouped    bool
+	Named      mihf.LinkID // given by the registration, or the one it was switched to since
+
+	Link        mihf.LinkID // where it is
+	Home        mihf.LinkID // where its own address was seen last
+	SwitchedAt  mihf.Time   // when it was last told to go to another link
+	AddressGone mihf.Time   // since when its home is usable, but without its address
+
+	at int // place in Table.order
 }
 
-// IPv6 reports the flow's address family, and whether it is known.
+// Follows reports whether the flow goes where the kernel prefers to go, although it could
+// stay: not if its transport chose the link (by name, or as one of several subflows),
+// unless it was switched since.
+func (f *Flow) Follows() bool { return f.SwitchedAt != 0 || (f.Named == "" && !f.Grouped) }
+
+// IPv6 reports the flow's address family; it is not known where no address is given, or
+// addresses of both.
 func (f *Flow) IPv6() (ipv6, known bool) {
 	for _, t := range f.Tuples {
-		for _, a := range []netip.Addr{t.Remote.Addr(), t.Local.Addr()} {
-			if a.IsValid() {
-				return a.Unmap().Is6(), true
+		for _, a := range [...]netip.Addr{t.Remote.Addr(), t.Local.Addr()} {
+			if !a.IsValid() {
+				continue
 			}
+			six := a.Unmap().Is6()
+			if known && six != ipv6 {
+				return false, false
+			}
+			ipv6, known = six, true
 		}
 	}
-	return false, false
+	return ipv6, known
 }
+
+// Local reports whether the flow's peer is on the link itself, by its link-local address.
+func (f *Flow) Local() bool {
+	for _, t := range f.Tuples {
+		if t.Remote.Addr().IsLinkLocalUnicast() {
+			return true
+		}
+	}
+	return false
+}
+
+// plain is the form of an address in the table.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
 // Table holds the registered flows.
 type Table struct {
-	flows  map[mihf.FlowID]*Flow
-	order  []*Flow
-	locals map[netip.Addr]mihf.LinkID
-	owned  map[mihf.LinkID][]netip.Addr
-	peers  map[netip.Addr]mihf.PeerRoute
-	egress [2]mihf.LinkID
+	flows   map[mihf.FlowID]*Flow
+	order   []*Flow
+	remotes map[netip.Addr][]*Flow
+	locals  map[netip.Addr][]mihf.LinkID // that have the address, in the order of arrival
+	owned   map[mihf.LinkID][]mihf.Address
+	peers   map[netip.Addr]mihf.PeerRoute
+	egress  [2]mihf.LinkID
 }
 
 // NewTable returns an empty table.
 func NewTable() *Table {
 	return &Table{
-		flows: map[mihf.FlowID]*Flow{}, locals: map[netip.Addr]mihf.LinkID{},
-		owned: map[mihf.LinkID][]netip.Addr{}, peers: map[netip.Addr]mihf.PeerRoute{},
+		flows: map[mihf.FlowID]*Flow{}, remotes: map[netip.Addr][]*Flow{}, locals: map[netip.Addr][]mihf.LinkID{},
+		owned: map[mihf.LinkID][]mihf.Address{}, peers: map[netip.Addr]mihf.PeerRoute{},
 	}
 }
 
@@ -77,19 +110,29 @@ func Check(s *mihf.FlowSpec) error {
 		return fmt.Errorf("%w: continuity %d", mihf.ErrInvalid, s.Continuity)
 	case s.Direction > mihf.DirectionSend:
 		return fmt.Errorf("%w: direction %d", mihf.ErrInvalid, s.Direction)
+	case s.Hints&^mihf.AllHints != 0:
+		return fmt.Errorf("%w: unknown kinds of hint", mihf.ErrInvalid)
 	case s.Hints.Has(mihf.HintFreeze) && !s.Hints.Has(mihf.HintUnfreeze):
 		return fmt.Errorf("%w: a flow that takes freeze must take unfreeze", mihf.ErrInvalid)
 	}
-	for name, d := range map[string]time.Duration{
-		"rtt": s.RTT, "local_drain": s.LocalDrain, "lead": s.Lead, "recovery": s.Recovery,
+	return checkDurations(s)
+}
+
+func checkDurations(s *mihf.FlowSpec) error {
+	for _, x := range [...]struct {
+		name   string
+		d, max time.Duration
+	}{
+		{"rtt", s.RTT, MaxRTT},
+		{"local_drain", s.LocalDrain, MaxRTT},
+		{"lead", s.Lead, MaxRTT},
+		{"recovery", s.Recovery, MaxRTT},
+		{"cost_miss", s.CostMiss, MaxCost},
+		{"cost_needless", s.CostNeedless, MaxCost},
+		{"max_freeze", s.MaxFreeze, MaxCost},
 	} {
-		if d < 0 || d > MaxRTT {
-			return fmt.Errorf("%w: %s %v is outside 0 to %v", mihf.ErrInvalid, name, d, MaxRTT)
-		}
-	}
-	for name, d := range map[string]time.Duration{"cost_miss": s.CostMiss, "cost_needless": s.CostNeedless, "max_freeze": s.MaxFreeze} {
-		if d < 0 || d > MaxCost {
-			return fmt.Errorf("%w: %s %v is outside 0 to %v", mihf.ErrInvalid, name, d, MaxCost)
+		if x.d < 0 || x.d > x.max {
+			return fmt.Errorf("%w: %s %v is outside 0 to %v", mihf.ErrInvalid, x.name, x.d, x.max)
 		}
 	}
 	return nil
@@ -103,11 +146,39 @@ func (t *Table) Add(spec *mihf.FlowSpec, owner uint32) (*Flow, error) {
 	if len(t.flows) >= MaxFlows {
 		return nil, fmt.Errorf("%w: %d flows are registered", mihf.ErrLimit, len(t.flows))
 	}
-	f := &Flow{ID: spec.ID, Owner: owner, Continuity: spec.Continuity, Tuples: slices.Clone(spec.Tuples), Named: spec.Link}
+	f := &Flow{
+		ID: spec.ID, Owner: owner, Continuity: spec.Continuity, Grouped: spec.Group != "", Named: spec.Link, at: len(t.order),
+	}
+	t.setTuples(f, spec.Tuples)
 	f.Link = t.Place(f)
 	t.flows[spec.ID] = f
 	t.order = append(t.order, f)
 	return f, nil
+}
+
+// Readdress gives a flow other tuples, and another name of its link.
+func (t *Table) Readdress(f *Flow, tuples []mihf.Endpoints, named mihf.LinkID) {
+	f.Named = named
+	t.setTuples(f, tuples)
+}
+
+func (t *Table) setTuples(f *Flow, tuples []mihf.Endpoints) {
+	for _, x := range f.Tuples {
+		a := plain(x.Remote.Addr())
+		list := t.remotes[a]
+		if i := slices.Index(list, f); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+		if t.remotes[a] = list; len(list) == 0 {
+			delete(t.remotes, a)
+		}
+	}
+	f.Tuples = slices.Clone(tuples)
+	for _, x := range f.Tuples {
+		if a := plain(x.Remote.Addr()); a.IsValid() && !slices.Contains(t.remotes[a], f) {
+			t.remotes[a] = append(t.remotes[a], f)
+		}
+	}
 }
 
 // Remove forgets a flow.
@@ -116,133 +187,29 @@ func (t *Table) Remove(id mihf.FlowID) {
 	if f == nil {
 		return
 	}
+	t.setTuples(f, nil)
 	delete(t.flows, id)
-	t.order = slices.DeleteFunc(t.order, func(x *Flow) bool { return x == f })
+	last := len(t.order) - 1
+	t.order[f.at] = t.order[last]
+	t.order[f.at].at = f.at
+	t.order[last] = nil
+	t.order = t.order[:last]
 }
 
 // Get returns a flow; nil if it is not registered.
 func (t *Table) Get(id mihf.FlowID) *Flow { return t.flows[id] }
 
-// All returns the flows in the order of registration. The slice is the table's own.
+// All returns the flows; one that was removed has left its place to the last. The slice
+// is the table's own.
 func (t *Table) All() []*Flow { return t.order }
 
-// SetAddresses notes which usable addresses a link has; none when it is gone.
-func (t *Table) SetAddresses(link mihf.LinkID, f *mihf.LinkFacts) {
-	for _, a := range t.owned[link] {
-		if t.locals[a] == link {
-			delete(t.locals, a)
-		}
-	}
-	delete(t.owned, link)
-	if f == nil {
-		return
-	}
-	for _, a := range f.Addresses {
-		if a.Usable() {
-			t.locals[a.Prefix.Addr()] = link
-			t.owned[link] = append(t.owned[link], a.Prefix.Addr())
-		}
-	}
+// Uses reports whether a flow has the address as its own.
+func (t *Table) Uses(a netip.Addr) bool {
+	a = plain(a)
+	return slices.ContainsFunc(t.order, func(f *Flow) bool {
+		return slices.ContainsFunc(f.Tuples, func(x mihf.Endpoints) bool { return plain(x.Local.Addr()) == a })
+	})
 }
 
-// SetPeer notes the kernel's route to a peer.
-func (t *Table) SetPeer(p *mihf.PeerRoute) {
-	if _, known := t.peers[p.Peer]; known || len(t.peers) < MaxPeers {
-		t.peers[p.Peer] = *p
-	}
-}
-
-// SetEgress notes the kernel's choice for the outside.
-func (t *Table) SetEgress(e *mihf.Egress) {
-	t.egress[family(e.IPv6)] = e.Link
-}
-
-// Egress returns the kernel's choice for the outside; "" if there is none.
-func (t *Table) Egress(ipv6 bool) mihf.LinkID { return t.egress[family(ipv6)] }
-
-// Place returns the link that the flow is on by what is known; "" if by nothing.
-func (t *Table) Place(f *Flow) mihf.LinkID {
-	if f.Named != "" {
-		return f.Named
-	}
-	for _, x := range f.Tuples {
-		if l := t.locals[x.Local.Addr().Unmap()]; l != "" {
-			return l
-		}
-	}
-	return t.Towards(f)
-}
-
-// Towards returns the link over which the kernel reaches the flow's peer now: by its
-// route, else by the default choice of its family; "" if it does not.
-func (t *Table) Towards(f *Flow) mihf.LinkID {
-	for _, x := range f.Tuples {
-		if p, ok := t.peers[x.Remote.Addr().Unmap()]; ok {
-			return p.Link
-		}
-	}
-	if ipv6, known := f.IPv6(); known {
-		return t.Egress(ipv6)
-	}
-	if l := t.egress[0]; l != "" {
-		return l
-	}
-	return t.egress[1]
-}
-
-// HasAddress reports whether the flow's local address is usable on the link; true where
-// the flow names none.
-func (t *Table) HasAddress(f *Flow, link mihf.LinkID) bool {
-	named := false
-	for _, x := range f.Tuples {
-		a := x.Local.Addr().Unmap()
-		if !a.IsValid() || a.IsUnspecified() {
-			continue
-		}
-		named = true
-		if t.locals[a] == link {
-			return true
-		}
-	}
-	return !named
-}
-
-// PeerOver reports whether the kernel's route to the flow's peer goes over the link; ok is
-// false where no such route was looked up.
-func (t *Table) PeerOver(f *Flow, link mihf.LinkID) (over, ok bool) {
-	for _, x := range f.Tuples {
-		if p, known := t.peers[x.Remote.Addr().Unmap()]; known {
-			return p.Link == link, true
-		}
-	}
-	return false, false
-}
-
-// Peers returns the peers of all flows, each once, at most [MaxPeers], and forgets the
-// routes of all others.
-func (t *Table) Peers() []netip.Addr {
-	seen := map[netip.Addr]bool{}
-	var out []netip.Addr
-	for _, f := range t.order {
-		for _, x := range f.Tuples {
-			a := x.Remote.Addr().Unmap()
-			if a.IsValid() && !a.IsUnspecified() && !seen[a] && len(out) < MaxPeers {
-				seen[a] = true
-				out = append(out, a)
-			}
-		}
-	}
-	for a := range t.peers {
-		if !seen[a] {
-			delete(t.peers, a)
-		}
-	}
-	return out
-}
-
-func family(ipv6 bool) int {
-	if ipv6 {
-		return 1
-	}
-	return 0
-}
+// To returns the flows with a peer. The slice is the table's own.
+func (t *Table) To(peer netip.Addr) []*Flow { return t.remotes[plain(peer)] }
