@@ -59,7 +59,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return serve(o, stderr)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "mihfd:", err)
+		say(stderr, "mihfd:", err)
 		return exitFailed
 	}
 	return exitOK
@@ -79,11 +79,14 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	if f.NArg() > 0 {
 		err := fmt.Errorf("unexpected argument %q", f.Arg(0))
-		fmt.Fprintln(stderr, "mihfd:", err)
+		say(stderr, "mihfd:", err)
 		return o, err
 	}
 	return o, nil
 }
+
+// say tells the user something; where nobody listens there is nobody to complain to.
+func say(w io.Writer, what ...any) { _, _ = fmt.Fprintln(w, what...) }
 
 func paths() config.Paths {
 	return config.FindPaths(os.Getenv, os.Geteuid(), func(dir string) bool {
@@ -114,7 +117,7 @@ func check(o options, stdout, stderr io.Writer) int {
 		err = wiring.Check(&cfg)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		say(stderr, err)
 		return exitFailed
 	}
 	text := file + ": ok"

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strings"
 	"syscall"
@@ -85,6 +86,15 @@ func TestMetricsOfADaemon(t *testing.T) {
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(text), "mihf_rtnl_messages_total") || !strings.Contains(string(text), "mihf_grpc_deliveries_total") {
 		t.Errorf("error %v:\n%s", err, text)
+	}
+	docs, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^mihf_[a-z_]+`).FindAllString(string(text), -1) {
+		if !strings.Contains(string(docs), "`"+m) {
+			t.Errorf("docs/operations.md doesn't explain %s", m)
+		}
 	}
 	p.signal(syscall.SIGTERM)
 	p.ends(exitOK)

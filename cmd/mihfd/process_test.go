@@ -87,9 +87,9 @@ type process struct {
 	err  error
 }
 
-func (b *bed) start(args ...string) *process {
+func (b *bed) start() *process {
 	b.t.Helper()
-	p := b.command(args...)
+	p := b.command()
 	p.begin()
 	return p
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -21,14 +20,14 @@ func serve(o options, stderr io.Writer) int {
 	p := paths()
 	cfg, file, err := load(o.config, p)
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		say(stderr, err)
 		return exitUsage
 	}
 	stateErr := os.MkdirAll(p.State, 0o750)
 	if o.live {
 		f, err := logFile(p.State)
 		if err != nil {
-			fmt.Fprintln(stderr, "mihfd: log of the live view:", err)
+			say(stderr, "mihfd: log of the live view:", err)
 			return exitFailed
 		}
 		if f != nil {
@@ -61,7 +60,7 @@ func failed(o options, log *slog.Logger, err error) {
 	}
 	log.Error("failed", args...)
 	if o.live {
-		fmt.Fprintln(os.Stderr, "mihfd:", err)
+		say(os.Stderr, "mihfd:", err)
 	}
 }
 

@@ -41,6 +41,7 @@ type Link struct {
 	RoamWithhold   time.Duration `toml:"roam_withhold"`
 	HoldDown       time.Duration `toml:"hold_down"`
 	RouteHold      time.Duration `toml:"route_hold"`
+	AddressHold    time.Duration `toml:"address_hold"`
 	Horizon        time.Duration `toml:"horizon"`
 	Threshold      float64       `toml:"threshold"`
 	RollbackBelow  float64       `toml:"rollback_below"`
@@ -132,7 +133,7 @@ func Defaults() Config {
 		Broker: Broker{Inputs: 1024, Replay: 4096, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 4096, Mailbox: 1024},
 		Link: Link{
 			Settle: 30 * time.Millisecond, RoamWithhold: 3 * time.Second,
-			HoldDown: 5 * time.Second, RouteHold: 5 * time.Second,
+			HoldDown: 5 * time.Second, RouteHold: 5 * time.Second, AddressHold: 3 * time.Second,
 			Horizon: 2 * time.Second, Threshold: 0.5,
 			RollbackBelow: 0.2, RollbackFor: 500 * time.Millisecond,
 			FlapGuard: 30 * time.Second, GuardThreshold: 0.9, MaxOpen: 30 * time.Second,

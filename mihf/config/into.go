@@ -57,6 +57,7 @@ func (r *rawLink) into(c *checker, l *Link) {
 	c.duration("link.roam_withhold", r.RoamWithhold, &l.RoamWithhold, 0, 3*time.Second)
 	c.duration("link.hold_down", r.HoldDown, &l.HoldDown, 0, 10*time.Minute)
 	c.duration("link.route_hold", r.RouteHold, &l.RouteHold, 0, 10*time.Minute)
+	c.duration("link.address_hold", r.AddressHold, &l.AddressHold, 0, 10*time.Minute)
 	c.duration("link.horizon", r.Horizon, &l.Horizon, 50*time.Millisecond, 10*time.Second)
 	c.share("link.threshold", r.Threshold, &l.Threshold)
 	c.share("link.rollback_below", r.RollbackBelow, &l.RollbackBelow)

@@ -48,6 +48,7 @@ type rawLink struct {
 	RoamWithhold   *string  `toml:"roam_withhold"`
 	HoldDown       *string  `toml:"hold_down"`
 	RouteHold      *string  `toml:"route_hold"`
+	AddressHold    *string  `toml:"address_hold"`
 	Horizon        *string  `toml:"horizon"`
 	Threshold      *float64 `toml:"threshold"`
 	RollbackBelow  *float64 `toml:"rollback_below"`

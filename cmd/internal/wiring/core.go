@@ -83,6 +83,7 @@ func engineConfig(c *config.Config) engine.Config {
 		},
 		EvaluateEvery: c.Predictor.EvaluateEvery,
 		RouteHold:     l.RouteHold,
+		AddressHold:   l.AddressHold,
 	}
 }
 

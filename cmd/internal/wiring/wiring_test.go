@@ -37,6 +37,7 @@ func untilClosed(quit <-chan struct{}) daemon.Task {
 }
 
 func serve(t *testing.T, quit <-chan struct{}, tasks []daemon.Task) error {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {
