@@ -322,8 +322,9 @@ func TestOrdinaryUser(t *testing.T) {
 	b := newBed(t)
 	if os.Geteuid() == 0 {
 		b.uid = 65534
-		b.binary = filepath.Join(b.dir, "mihfd")
-		copyFile(t, os.Args[0], b.binary)
+		readable := filepath.Join(b.dir, "mihfd")
+		copyFile(t, b.binary, readable)
+		b.binary = readable
 	}
 	for _, d := range []string{"home", "run"} {
 		path := filepath.Join(b.dir, d)

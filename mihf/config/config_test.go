@@ -69,8 +69,8 @@ func keys(prefix string, t reflect.Type) []string {
 		return []string{strings.TrimPrefix(prefix, ".")}
 	}
 	var out []string
-	for i := range t.NumField() {
-		out = append(out, keys(prefix+"."+t.Field(i).Tag.Get("toml"), t.Field(i).Type)...)
+	for field := range t.Fields() {
+		out = append(out, keys(prefix+"."+field.Tag.Get("toml"), field.Type)...)
 	}
 	return out
 }

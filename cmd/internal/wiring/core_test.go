@@ -108,8 +108,8 @@ func fill(v reflect.Value, n *int64) {
 	*n++
 	switch v.Kind() {
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(field, n)
 		}
 	case reflect.Int, reflect.Int64:
 		v.SetInt(*n)
