@@ -16,7 +16,13 @@ type NodeID string
 type BootID uint32
 
 // String shows the id as 8 hexadecimal digits.
-func (b BootID) String() string { return fmt.Sprintf("%08x", uint32(b)) }
+func (b BootID) String() string {
+	var s [8]byte
+	for i := range s {
+		s[7-i] = "0123456789abcdef"[b>>(4*i)&15]
+	}
+	return string(s[:])
+}
 
 // ParseBootID reads what [BootID.String] wrote.
 func ParseBootID(s string) (BootID, error) {

@@ -33,7 +33,7 @@ func DecodeStatus(p *mihv1.StatusResponse) (mihf.Status, error) {
 		Counters: list(r, "counters", p.GetCounters(), func(c *mihv1.Counter) mihf.CounterValue {
 			return mihf.CounterValue{Name: c.GetName(), Value: c.GetValue()}
 		}),
-	}, r.err
+	}, r.error()
 }
 
 // Explanation encodes an explanation.
@@ -69,9 +69,11 @@ func (d Decoder) Explanation(p *mihv1.ExplainResponse) (*mihf.Explanation, error
 		}),
 	}
 	if q := p.GetPrediction(); q != nil {
-		r.within("prediction", func() { x.Prediction = r.predictionAt(r.ago("open_for", q.GetOpenFor()), q) })
+		failed := r.mark()
+		x.Prediction = r.predictionAt(r.ago("open_for", q.GetOpenFor()), q)
+		r.in("prediction", failed)
 	}
-	return x, r.err
+	return x, r.error()
 }
 
 func (r *reader) forecastPoint(p *mihv1.ForecastPoint) mihf.ForecastPoint {

@@ -29,27 +29,38 @@ type Decoder struct {
 	Held time.Duration // the envelope's; see [Held]
 }
 
-// reader keeps the first error of a message and where it was.
+// reader keeps the first error of a message and where it was. While all is well it
+// allocates nothing: the place is put together on the way out.
 type reader struct {
 	origin mihf.Time // the moment of encoding, on our clock
-	path   string
-	err    error
+	path   string    // of the message itself, in front of every field
+	where  string    // of the first error; "": none
+	what   string
 }
 
 func (d Decoder) reader() *reader { return &reader{origin: d.Now.Add(-d.Held)} }
 
 func (r *reader) fail(field, format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s%s: %s", mihf.ErrInvalid, r.path, field, fmt.Sprintf(format, args...))
+	if r.where == "" {
+		r.where, r.what = field, fmt.Sprintf(format, args...)
 	}
 }
 
-// within runs f with the field's name in front of those of its errors.
-func (r *reader) within(field string, f func()) {
-	old := r.path
-	r.path += field + "."
-	f()
-	r.path = old
+// error returns the first error.
+func (r *reader) error() error {
+	if r.where == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: %s%s: %s", mihf.ErrInvalid, r.path, r.where, r.what)
+}
+
+// mark and in put a field's name in front of the errors that came between them.
+func (r *reader) mark() bool { return r.where != "" }
+
+func (r *reader) in(field string, failedBefore bool) {
+	if !failedBefore && r.where != "" {
+		r.where = field + "." + r.where
+	}
 }
 
 // Held reads the time that a message waited at its sender. What makes no sense is 0.
@@ -173,13 +184,15 @@ func (r *reader) parameter(field string, p mihv1.Parameter) mihf.Parameter {
 
 func (r *reader) values(field string, in []*mihv1.Value) (vs mihf.Values) {
 	for i, v := range in {
-		name := field + "[" + strconv.Itoa(i) + "]"
-		p := r.parameter(name, v.GetParameter())
-		if err := p.Check(v.GetValue()); err != nil {
-			r.fail(name, "%v", err)
+		failed := r.mark()
+		p := r.parameter("parameter", v.GetParameter())
+		if !vs.Set(p, v.GetValue()) {
+			r.fail("value", "%v", p.Check(v.GetValue()))
+		}
+		if !failed && r.mark() {
+			r.in(field+"["+strconv.Itoa(i)+"]", failed)
 			return mihf.Values{}
 		}
-		vs.Set(p, v.GetValue())
 	}
 	return vs
 }
@@ -269,7 +282,11 @@ func list[P, M any](r *reader, field string, in []*P, f func(*P) M) []M {
 	}
 	out := make([]M, len(in))
 	for i, p := range in {
-		r.within(field+"["+strconv.Itoa(i)+"]", func() { out[i] = f(p) })
+		failed := r.mark()
+		out[i] = f(p)
+		if !failed && r.mark() {
+			r.in(field+"["+strconv.Itoa(i)+"]", failed)
+		}
 	}
 	return out
 }
@@ -279,7 +296,8 @@ func sub[P, M any](r *reader, field string, in *P, f func(*P) M) *M {
 	if in == nil {
 		return nil
 	}
-	var out M
-	r.within(field, func() { out = f(in) })
+	failed := r.mark()
+	out := f(in)
+	r.in(field, failed)
 	return &out
 }

@@ -13,10 +13,12 @@ func (d Decoder) Event(p *mihv1.Event) (mihf.Event, error) {
 		Sequence: p.GetSequence(), Boot: r.boot("boot_id", p.GetBootId()), Link: mihf.LinkID(p.GetLink()), At: r.ago("age", p.GetAge()),
 	}
 	if p.GetPrediction() != nil {
-		r.within("prediction", func() { ev.Prediction = r.predictionAt(ev.At, p.GetPrediction()) })
+		failed := r.mark()
+		ev.Prediction = r.predictionAt(ev.At, p.GetPrediction())
+		r.in("prediction", failed)
 	}
 	r.eventKind(&ev, p)
-	return ev, r.err
+	return ev, r.error()
 }
 
 // eventKind sets the kind of ev and what belongs to it.
@@ -32,7 +34,9 @@ func (r *reader) eventKind(ev *mihf.Event, p *mihv1.Event) {
 		ev.Kind, ev.Report = mihf.LinkParametersReport, *or(sub(r, "link_parameters_report", k.LinkParametersReport, r.report))
 	case *mihv1.Event_LinkGoingDown:
 		ev.Kind = mihf.LinkGoingDown
-		r.within("link_going_down", func() { ev.Prediction = r.announced(ev.At, k.LinkGoingDown) })
+		failed := r.mark()
+		ev.Prediction = r.announced(ev.At, k.LinkGoingDown)
+		r.in("link_going_down", failed)
 	case *mihv1.Event_LinkEventRollback:
 		ev.Kind = mihf.LinkEventRollback
 	case *mihv1.Event_PredictionExpired:

@@ -80,7 +80,7 @@ func (r *reader) flowSpec(p *mihv1.FlowSpec) mihf.FlowSpec {
 // DecodeFlowSpec decodes and checks a registration.
 func DecodeFlowSpec(p *mihv1.FlowSpec) (mihf.FlowSpec, error) {
 	r := &reader{path: "register."}
-	return r.flowSpec(p), r.err
+	return r.flowSpec(p), r.error()
 }
 
 // EncodeFlowUpdate encodes a transport's newer state.
@@ -106,7 +106,7 @@ func DecodeFlowUpdate(p *mihv1.FlowUpdate) (mihf.FlowUpdate, error) {
 	if p != nil && p.Link != nil {
 		u.Link = mihf.Some(r.link("link", p.GetLink()))
 	}
-	return u, r.err
+	return u, r.error()
 }
 
 // flowID reads the id of a flow that must be named.
@@ -120,7 +120,7 @@ func (r *reader) flowID(s string) string {
 // DecodeUnregister decodes and checks the end of a registration.
 func DecodeUnregister(p *mihv1.Unregister) (mihf.FlowID, error) {
 	r := &reader{path: "unregister."}
-	return mihf.FlowID(r.flowID(p.GetFlow())), r.err
+	return mihf.FlowID(r.flowID(p.GetFlow())), r.error()
 }
 
 // EncodeAck encodes an acknowledgement.
@@ -134,7 +134,7 @@ func DecodeAck(p *mihv1.Ack) (mihf.Ack, error) {
 	return mihf.Ack{
 		Flow: mihf.FlowID(r.flowID(p.GetFlow())), Epoch: p.GetEpoch(),
 		Result: enum[mihf.AckResult](r, "result", mihv1.AckResult_name, p.GetResult()), Held: r.span("held", p.GetHeld()),
-	}, r.err
+	}, r.error()
 }
 
 // EncodeRegistration encodes the broker's answer.
@@ -151,7 +151,7 @@ func DecodeRegistration(p *mihv1.Registration) (mihf.Registration, error) {
 	return mihf.Registration{
 		Flow: mihf.FlowID(p.GetFlow()), Boot: r.boot("boot_id", p.GetBootId()), Link: mihf.LinkID(p.GetLink()),
 		Lead: r.span("lead", p.GetLead()), Lease: r.span("lease", p.GetLease()), Hints: r.hints(p.GetHints()), Frozen: p.GetFrozen(),
-	}, r.err
+	}, r.error()
 }
 
 func (e Encoder) flowStatus(f *mihf.FlowStatus) *mihv1.FlowStatus {
@@ -169,6 +169,8 @@ func (r *reader) flowStatus(p *mihv1.FlowStatus) mihf.FlowStatus {
 		LastAck:  enumOr[mihf.AckResult](r, "last_ack", mihv1.AckResult_name, p.GetLastAck()),
 		Needless: r.long("needless", p.GetNeedless()), BackoffUntil: r.from("backoff_left", p.GetBackoffLeft()),
 	}
-	r.within("spec", func() { f.Spec = r.flowSpec(p.GetSpec()) })
+	failed := r.mark()
+	f.Spec = r.flowSpec(p.GetSpec())
+	r.in("spec", failed)
 	return f
 }

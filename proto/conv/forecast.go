@@ -74,7 +74,9 @@ func (r *reader) announced(at mihf.Time, p announced) mihf.Prediction {
 	if out.ID.IsZero() {
 		r.fail("prediction_id", "is absent")
 	}
-	r.within("reason", func() { out.Trend = r.trend(p.GetReason()) })
+	failed := r.mark()
+	out.Trend = r.trend(p.GetReason())
+	r.in("reason", failed)
 	return out
 }
 
@@ -131,6 +133,8 @@ func (r *reader) forecast(p *mihv1.Forecast) mihf.Forecast {
 		At: r.ago("age", p.GetAge()), Loss: r.incidence("loss", p.GetLoss()), Handover: r.incidence("handover", p.GetHandover()),
 		Target: mihf.PoA(p.GetTargetPoa()), Interval: r.long("interval", p.GetInterval()),
 	}
-	r.within("trend", func() { f.Trend = r.trend(p.GetTrend()) })
+	failed := r.mark()
+	f.Trend = r.trend(p.GetTrend())
+	r.in("trend", failed)
 	return f
 }

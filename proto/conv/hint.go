@@ -3,19 +3,29 @@ package conv
 import (
 	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
+
 	"mihf.dev/mihf"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
 // Hint encodes a hint.
 func (e Encoder) Hint(h *mihf.Hint) *mihv1.Hint {
-	p := &mihv1.Hint{
-		Flow: text(h.Flow), Link: text(h.Link), Epoch: h.Epoch, BootId: bootID(h.Boot),
-		PredictionId: h.Prediction.String(), Sequence: h.Sequence, Age: e.age(h.At),
+	var p *mihv1.Hint
+	if h.Kind == mihf.HintFreeze {
+		p = e.freezeHint(h)
+	} else {
+		p = &mihv1.Hint{Age: e.age(h.At)}
+		e.hintKind(p, h)
 	}
+	p.Flow, p.Link, p.Epoch, p.Sequence = text(h.Flow), text(h.Link), h.Epoch, h.Sequence
+	p.BootId, p.PredictionId = bootID(h.Boot), h.Prediction.String()
+	return p
+}
+
+// hintKind sets the kind of p, other than a Freeze.
+func (e Encoder) hintKind(p *mihv1.Hint, h *mihf.Hint) {
 	switch h.Kind {
-	case mihf.HintFreeze:
-		p.Kind = &mihv1.Hint_Freeze{Freeze: e.freeze(h.At, &h.Freeze)}
 	case mihf.HintUnfreeze:
 		p.Kind = &mihv1.Hint_Unfreeze{Unfreeze: &mihv1.Unfreeze{
 			Cause: shifted[mihv1.UnfreezeCause](h.Unfreeze.Cause), Lci: e.LCI(h.Unfreeze.LCI), Recovery: h.Unfreeze.Recovery,
@@ -29,16 +39,41 @@ func (e Encoder) Hint(h *mihf.Hint) *mihv1.Hint {
 	case mihf.HintCharacteristics:
 		p.Kind = &mihv1.Hint_Characteristics{Characteristics: &mihv1.Characteristics{Lci: e.LCI(h.Characteristics)}}
 	}
-	return p
 }
 
-func (e Encoder) freeze(at mihf.Time, f *mihf.Freeze) *mihv1.Freeze {
-	p := &mihv1.Freeze{
-		Lease: span(f.Lease), ExpectedOutage: span(f.ExpectedOutage), Reason: shifted[mihv1.FreezeReason](f.Reason),
+// freezeMessage has everything of the message of a Freeze in one place: this is the path
+// that must be fast.
+type freezeMessage struct {
+	hint   mihv1.Hint
+	kind   mihv1.Hint_Freeze
+	freeze mihv1.Freeze
+
+	age, lease, outage, p10, p50, p90 durationpb.Duration
+}
+
+func (e Encoder) freezeHint(h *mihf.Hint) *mihv1.Hint {
+	m, f := new(freezeMessage), &h.Freeze
+	m.hint.Kind, m.kind.Freeze = &m.kind, &m.freeze
+	m.freeze.Reason = shifted[mihv1.FreezeReason](f.Reason)
+	if f.Lease != 0 {
+		m.freeze.Lease = set(&m.lease, f.Lease)
+	}
+	if f.ExpectedOutage != 0 {
+		m.freeze.ExpectedOutage = set(&m.outage, f.ExpectedOutage)
+	}
+	age := time.Duration(0)
+	if !h.At.IsZero() {
+		age = e.Now.Sub(h.At)
+		m.hint.Age = set(&m.age, age)
 	}
 	if f.P10 != 0 || f.P50 != 0 || f.P90 != 0 {
-		p.TimeToLossP10, p.TimeToLossP50, p.TimeToLossP90 = e.ahead(at, f.P10), e.ahead(at, f.P50), e.ahead(at, f.P90)
+		m.freeze.TimeToLossP10, m.freeze.TimeToLossP50, m.freeze.TimeToLossP90 = set(&m.p10, f.P10-age), set(&m.p50, f.P50-age), set(&m.p90, f.P90-age)
 	}
+	return &m.hint
+}
+
+func set(p *durationpb.Duration, d time.Duration) *durationpb.Duration {
+	p.Seconds, p.Nanos = int64(d/time.Second), int32(d%time.Second)
 	return p
 }
 
@@ -52,10 +87,14 @@ func (d Decoder) Hint(p *mihv1.Hint) (mihf.Hint, error) {
 	switch k := p.GetKind().(type) {
 	case *mihv1.Hint_Freeze:
 		h.Kind = mihf.HintFreeze
-		r.within("freeze", func() { h.Freeze = r.freeze(h.At, k.Freeze) })
+		failed := r.mark()
+		h.Freeze = r.freeze(h.At, k.Freeze)
+		r.in("freeze", failed)
 	case *mihv1.Hint_Unfreeze:
 		h.Kind = mihf.HintUnfreeze
-		r.within("unfreeze", func() { h.Unfreeze = r.unfreeze(k.Unfreeze) })
+		failed := r.mark()
+		h.Unfreeze = r.unfreeze(k.Unfreeze)
+		r.in("unfreeze", failed)
 	case *mihv1.Hint_Prepare:
 		h.Kind = mihf.HintPrepare
 		h.Prepare = mihf.Prepare{Target: mihf.LinkID(k.Prepare.GetTarget()), Deadline: r.ahead("prepare.deadline", h.At, k.Prepare.GetDeadline())}
@@ -71,7 +110,7 @@ func (d Decoder) Hint(p *mihv1.Hint) (mihf.Hint, error) {
 	default:
 		r.fail("kind", "is absent or not known to this version")
 	}
-	return h, r.err
+	return h, r.error()
 }
 
 func (r *reader) freeze(at mihf.Time, p *mihv1.Freeze) mihf.Freeze {

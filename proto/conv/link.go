@@ -182,7 +182,7 @@ func (r *reader) lci(p *mihv1.Lci) mihf.LCI {
 // LCI decodes link characteristics.
 func (d Decoder) LCI(p *mihv1.Lci) (mihf.LCI, error) {
 	r := d.reader()
-	return r.lci(p), r.err
+	return r.lci(p), r.error()
 }
 
 func encodeCondition(c *mihf.SensorCondition) *mihv1.SensorCondition {

@@ -62,7 +62,7 @@ func (d Decoder) Observation(p *mihv1.Observation) (mihf.Observation, error) {
 		At: r.ago("age", p.GetAge()), Age: r.long("sensor_age", p.GetSensorAge()), Sensor: p.GetSensor(), Link: mihf.LinkID(p.GetLink()),
 	}
 	r.observationKind(&o, p)
-	return o, r.err
+	return o, r.error()
 }
 
 func (r *reader) observationKind(o *mihf.Observation, p *mihv1.Observation) {

@@ -47,7 +47,7 @@ func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
 		}
 		q.Kinds |= mihf.Kinds(mihf.Kind(k))
 	}
-	return q, r.err
+	return q, r.error()
 }
 
 // DecodeLink decodes and checks the link that a command is about.
@@ -56,7 +56,7 @@ func DecodeLink(s string) (mihf.LinkID, error) {
 	if s == "" {
 		r.fail("link", "is absent")
 	}
-	return r.link("link", s), r.err
+	return r.link("link", s), r.error()
 }
 
 // DecodePredictionID decodes and checks the id of a prediction.
@@ -65,7 +65,7 @@ func DecodePredictionID(s string) (mihf.PredictionID, error) {
 	if s == "" {
 		r.fail("prediction_id", "is absent")
 	}
-	return r.prediction("prediction_id", s), r.err
+	return r.prediction("prediction_id", s), r.error()
 }
 
 // EncodeThresholds encodes the items of Link_Configure_Thresholds. A number that is not
@@ -87,9 +87,9 @@ func EncodeThresholds(items []mihf.ThresholdConfig) []*mihv1.ThresholdConfig {
 func DecodeThresholds(in []*mihv1.ThresholdConfig) ([]mihf.ThresholdConfig, error) {
 	r := &reader{}
 	if !r.items("items", len(in), maxItems) {
-		return nil, r.err
+		return nil, r.error()
 	}
-	return list(r, "items", in, r.thresholdConfig), r.err
+	return list(r, "items", in, r.thresholdConfig), r.error()
 }
 
 func (r *reader) thresholdConfig(p *mihv1.ThresholdConfig) mihf.ThresholdConfig {

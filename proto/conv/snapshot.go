@@ -29,7 +29,9 @@ func (r *reader) linkStatus(p *mihv1.LinkStatus) mihf.LinkStatus {
 		Forecast: sub(r, "forecast", p.GetForecast(), r.forecast), LCI: sub(r, "lci", p.GetLci(), r.lci), HoldDown: p.GetHoldDown(),
 	}
 	if open := p.GetPrediction(); open != nil {
-		r.within("prediction", func() { l.Prediction = mihf.Some(r.predictionAt(r.ago("open_for", open.GetOpenFor()), open)) })
+		failed := r.mark()
+		l.Prediction = mihf.Some(r.predictionAt(r.ago("open_for", open.GetOpenFor()), open))
+		r.in("prediction", failed)
 	}
 	return l
 }
@@ -37,7 +39,7 @@ func (r *reader) linkStatus(p *mihv1.LinkStatus) mihf.LinkStatus {
 // LinkStatus decodes the state of a link.
 func (d Decoder) LinkStatus(p *mihv1.LinkStatus) (mihf.LinkStatus, error) {
 	r := d.reader()
-	return r.linkStatus(p), r.err
+	return r.linkStatus(p), r.error()
 }
 
 // Snapshot encodes a snapshot.
@@ -57,7 +59,7 @@ func (d Decoder) Snapshot(p *mihv1.Snapshot) (*mihf.Snapshot, error) {
 		Links: list(r, "links", p.GetLinks(), r.linkStatus), Flows: list(r, "flows", p.GetFlows(), r.flowStatus),
 		Sensors: list(r, "sensors", p.GetSensors(), r.condition), Egress: list(r, "egress", p.GetEgress(), r.egress),
 	}
-	return s, r.err
+	return s, r.error()
 }
 
 // EncodeGap encodes a gap.

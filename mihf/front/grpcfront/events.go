@@ -13,7 +13,7 @@ import (
 
 // batch is how many deliveries a stream takes from its feed at once: few, since each
 // stream keeps that much room.
-const batch = 4
+const batch = 1
 
 // encoder returns one for messages that are sent now.
 func (s *Server) encoder() conv.Encoder {

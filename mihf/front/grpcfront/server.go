@@ -60,8 +60,8 @@ func (o *Options) setDefaults() {
 // Sizes for many small connections: requests are short, and a write buffer is taken from
 // a pool while it is in use.
 const (
-	readBuffer    = 2 << 10
-	writeBuffer   = 16 << 10
+	readBuffer    = 512
+	writeBuffer   = 1 << 10
 	maxRequest    = 64 << 10
 	maxHeaderList = 16 << 10
 )
