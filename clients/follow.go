@@ -26,13 +26,14 @@ type Open func(ctx context.Context, req mihf.SubscribeRequest) (Stream, error)
 func Follow(ctx context.Context, req mihf.SubscribeRequest, open Open) (mihf.Feed, error) {
 	f := &follower{open: open, req: req, done: make(chan struct{})}
 	f.place = place{sequence: req.After, boot: req.Boot}
-	f.ctx, f.cancel = context.WithCancelCause(ctx)
+	own, cancel := context.WithCancelCause(ctx)
 	var err error
-	if f.stream, err = open(f.ctx, req); err != nil {
-		f.cancel(nil)
+	if f.stream, err = open(own, req); err != nil {
+		cancel(nil)
 		return nil, err
 	}
-	f.stop = context.AfterFunc(f.ctx, func() { f.finish(context.Cause(f.ctx)) })
+	f.ctx, f.cancel = own, cancel
+	f.stop = context.AfterFunc(own, func() { f.finish(context.Cause(own)) })
 	return f, nil
 }
 
@@ -75,13 +76,15 @@ func (f *follower) Next(buf []mihf.Delivery) (int, error) {
 		}
 		if f.stream == nil {
 			if err := f.reopen(); err != nil {
-				return 0, f.finish(err)
+				f.finish(err)
+				continue
 			}
 		}
 		n, err := f.stream.Next(buf)
 		if err != nil {
-			if f.lost(err); refused(err) {
-				return 0, f.finish(err)
+			f.lost(err)
+			if refused(err) {
+				f.finish(err)
 			}
 			continue
 		}
@@ -190,13 +193,12 @@ func (f *follower) Close() {
 	f.finish(mihf.ErrClosed)
 }
 
-// finish ends the feed for the first reason given and returns it.
-func (f *follower) finish(why error) error {
+// finish ends the feed for the first reason given.
+func (f *follower) finish(why error) {
 	f.once.Do(func() {
 		f.err = why
 		close(f.done)
 	})
 	f.stop()
-	f.cancel(f.err)
-	return f.err
+	f.cancel(why)
 }

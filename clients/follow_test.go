@@ -251,8 +251,8 @@ func TestFollowKeepsTrying(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	var b Backoff
-	for _, want := range []time.Duration{50, 100, 200, 400, 800, 1600, 3000, 3000} {
-		want *= time.Millisecond
+	for _, ms := range []int64{50, 100, 200, 400, 800, 1600, 3000, 3000} {
+		want := time.Duration(ms * 1e6)
 		if got := b.Pause(); got > want || got < want/2 {
 			t.Errorf("pause %v, want %v to %v", got, want/2, want)
 		}

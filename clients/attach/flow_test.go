@@ -26,34 +26,34 @@ type transport struct {
 	at   []time.Time
 }
 
-func (t *transport) say(format string, args ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.told, t.at = append(t.told, fmt.Sprintf(format, args...)), append(t.at, time.Now())
+func (p *transport) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told, p.at = append(p.told, fmt.Sprintf(format, args...)), append(p.at, time.Now())
 }
 
-func (t *transport) setRTT(d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.rtt = d
+func (p *transport) setRTT(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rtt = d
 }
 
-func (t *transport) RTT() time.Duration {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.rtt
+func (p *transport) RTT() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rtt
 }
-func (t *transport) Freeze(f mihf.Freeze)       { t.say("freeze p50 %v", f.P50) }
-func (t *transport) Unfreeze(u mihf.Unfreeze)   { t.say("unfreeze %v recovery %v", u.Cause, u.Recovery) }
-func (t *transport) Characteristics(l mihf.LCI) { t.say("characteristics of %s", l.Link) }
-func (t *transport) Prepare(p mihf.Prepare)     { t.say("prepare %s in %v", p.Target, p.Deadline) }
-func (t *transport) wantTold(tt *testing.T, want ...string) {
-	tt.Helper()
+func (p *transport) Freeze(f mihf.Freeze)       { p.say("freeze p50 %v", f.P50) }
+func (p *transport) Unfreeze(u mihf.Unfreeze)   { p.say("unfreeze %v recovery %v", u.Cause, u.Recovery) }
+func (p *transport) Characteristics(l mihf.LCI) { p.say("characteristics of %s", l.Link) }
+func (p *transport) Prepare(x mihf.Prepare)     { p.say("prepare %s in %v", x.Target, x.Deadline) }
+func (p *transport) wantTold(t *testing.T, want ...string) {
+	t.Helper()
 	synctest.Wait()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if diff := cmp.Diff(want, t.told); diff != "" {
-		tt.Errorf("told (-want +got)\n%s", diff)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if diff := cmp.Diff(want, p.told); diff != "" {
+		t.Errorf("told (-want +got)\n%s", diff)
 	}
 }
 
@@ -115,6 +115,7 @@ func (a *attachment) Register(s mihf.FlowSpec) (mihf.Registration, error) {
 	}
 	return mihf.Registration{Flow: s.ID, Boot: a.b.boot, Lease: lease}, nil
 }
+
 func (a *attachment) Update(u mihf.FlowUpdate) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -164,6 +165,7 @@ type world struct {
 }
 
 func play(t *testing.T, script func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := clock.Process()
 		w := &world{T: t, t: &transport{rtt: 100 * time.Millisecond}, b: &broker{clock: c, boot: 1, attached: make(chan *attachment, 8)}}
@@ -278,18 +280,18 @@ func TestEndThaws(t *testing.T) {
 func TestRTTIsTold(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.attachment()
-		for _, rtt := range []time.Duration{109, 111, 115, 0, 300, 400} {
-			w.t.setRTT(rtt * time.Millisecond)
+		for _, ms := range []int64{109, 111, 115, 0, 300, 400} {
+			w.t.setRTT(time.Duration(ms * 1e6))
 			time.Sleep(time.Second)
 			synctest.Wait()
 		}
-		var got []time.Duration
+		var got []int64
 		a.mu.Lock()
 		for _, u := range a.updates {
-			got = append(got, u.RTT.Or(0)/time.Millisecond)
+			got = append(got, u.RTT.Or(0).Milliseconds())
 		}
 		a.mu.Unlock()
-		if want := []time.Duration{111, 300, 400}; !slices.Equal(got, want) {
+		if want := []int64{111, 300, 400}; !slices.Equal(got, want) {
 			t.Errorf("told %d ms, want %d", got, want)
 		}
 	})

@@ -22,6 +22,7 @@ type leaseTest struct {
 }
 
 func newLeaseTest(t *testing.T) *leaseTest {
+	t.Helper()
 	lt := &leaseTest{T: t, now: start}
 	lt.registered(1, false)
 	return lt

@@ -87,7 +87,6 @@ func dialOptions(creds credentials.TransportCredentials, every time.Duration) []
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithReadBufferSize(8 << 10),
 		grpc.WithWriteBufferSize(8 << 10),
-		grpc.WithSharedWriteBuffer(true),
 	}
 }
 

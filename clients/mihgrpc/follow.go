@@ -34,7 +34,8 @@ func (c *Client) subscribe(ctx context.Context, req mihf.SubscribeRequest) (clie
 func taken[T any](s interface {
 	grpc.ClientStream
 	Recv() (*T, error)
-}) error {
+},
+) error {
 	md, err := s.Header()
 	if err == nil && md == nil { // the stream ended without one: its status says why
 		_, err = s.Recv()

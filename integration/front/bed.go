@@ -107,10 +107,12 @@ func (w *bed) see(o mihf.Observation) {
 func (w *bed) observe(o *mihf.Observation) {
 	w.broker.Observe(o)
 	given := w.given.Add(1)
-	w.until("the observation was taken", func() bool {
+	for w.ctx.Err() == nil {
 		s, err := w.broker.Status(w.ctx, mihf.Caller{})
-		return err != nil || counter(&s, "mihf_broker_observations_total") >= given
-	})
+		if err != nil || counter(&s, "mihf_broker_observations_total") >= given {
+			return
+		}
+	}
 }
 
 func counter(s *mihf.Status, name string) uint64 {

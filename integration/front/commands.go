@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,21 +107,21 @@ func testRecord(w *bed) {
 	enough := errors.New("enough")
 	var got []mihf.Observation
 	started := make(chan struct{})
-	go func() {
-		<-started
-		w.see(facts(true))
-		w.see(rssi(-77))
-	}()
-	first := true
-	go w.until("the recorder sees something", func() bool { // it has no other way to say that it is there
-		select {
-		case <-started:
-			return true
-		default:
-			w.see(mihf.Observation{Kind: mihf.ObsScan})
-			return ctx.Err() != nil
+	var sensor sync.WaitGroup
+	defer sensor.Wait()
+	sensor.Go(func() {
+		for w.ctx.Err() == nil { // the recorder has no other way to say that it is there
+			select {
+			case <-started:
+				w.see(facts(true))
+				w.see(rssi(-77))
+				return
+			default:
+				w.see(mihf.Observation{Kind: mihf.ObsScan})
+			}
 		}
 	})
+	first := true
 	lost, err := c.Record(ctx, func(o *mihf.Observation) error {
 		if first {
 			first = false

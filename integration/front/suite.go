@@ -10,6 +10,7 @@ import (
 
 // Run tests a front.
 func Run(t *testing.T, f Front) {
+	t.Helper()
 	for _, tc := range []struct {
 		name   string
 		adjust func(*broker.Config)

@@ -27,7 +27,7 @@ func EncodeStatus(s *mihf.Status) *mihv1.StatusResponse {
 func DecodeStatus(p *mihv1.StatusResponse) (mihf.Status, error) {
 	r := &reader{}
 	return mihf.Status{
-		Version: p.GetVersion(), Node: mihf.NodeID(p.GetNode()), Boot: r.boot("boot_id", p.GetBootId()), Uptime: r.long("uptime", p.GetUptime()),
+		Version: p.GetVersion(), Node: mihf.NodeID(p.GetNode()), Boot: r.boot(p.GetBootId()), Uptime: r.long("uptime", p.GetUptime()),
 		Sequence: p.GetSequence(), Subscribers: int(p.GetSubscribers()), Flows: int(p.GetFlows()), Links: int(p.GetLinks()), Predictor: p.GetPredictor(),
 		Sensors: list(r, "sensors", p.GetSensors(), r.condition),
 		Counters: list(r, "counters", p.GetCounters(), func(c *mihv1.Counter) mihf.CounterValue {

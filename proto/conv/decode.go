@@ -178,14 +178,14 @@ func enumOr[M ~uint8, P ~int32](r *reader, field string, names map[int32]string,
 	return enum[M](r, field, names, p)
 }
 
-func (r *reader) parameter(field string, p mihv1.Parameter) mihf.Parameter {
-	return enum[mihf.Parameter](r, field, mihv1.Parameter_name, p)
+func (r *reader) parameter(p mihv1.Parameter) mihf.Parameter {
+	return enum[mihf.Parameter](r, "parameter", mihv1.Parameter_name, p)
 }
 
 func (r *reader) values(field string, in []*mihv1.Value) (vs mihf.Values) {
 	for i, v := range in {
 		failed := r.mark()
-		p := r.parameter("parameter", v.GetParameter())
+		p := r.parameter(v.GetParameter())
 		if !vs.Set(p, v.GetValue()) {
 			r.fail("value", "%v", p.Check(v.GetValue()))
 		}
@@ -197,13 +197,13 @@ func (r *reader) values(field string, in []*mihv1.Value) (vs mihf.Values) {
 	return vs
 }
 
-func (r *reader) boot(field, s string) mihf.BootID {
+func (r *reader) boot(s string) mihf.BootID {
 	if s == "" {
 		return 0
 	}
 	b, err := mihf.ParseBootID(s)
 	if err != nil {
-		r.fail(field, "%v", err)
+		r.fail("boot_id", "%v", err)
 	}
 	return b
 }

@@ -76,6 +76,7 @@ func (e Encoder) ownKind(p *mihv1.Event, ev *mihf.Event) {
 	case mihf.ShareReport:
 		c := or(ev.ShareReport)
 		p.Kind = &mihv1.Event_ShareReport{ShareReport: &mihv1.ShareReport{Flow: text(c.Flow), LimitBps: number(c.LimitBPS)}}
+	default: // a kind that the protocol does not have
 	}
 }
 

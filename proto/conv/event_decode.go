@@ -10,7 +10,7 @@ import (
 func (d Decoder) Event(p *mihv1.Event) (mihf.Event, error) {
 	r := d.reader()
 	ev := mihf.Event{
-		Sequence: p.GetSequence(), Boot: r.boot("boot_id", p.GetBootId()), Link: mihf.LinkID(p.GetLink()), At: r.ago("age", p.GetAge()),
+		Sequence: p.GetSequence(), Boot: r.boot(p.GetBootId()), Link: mihf.LinkID(p.GetLink()), At: r.ago("age", p.GetAge()),
 	}
 	if p.GetPrediction() != nil {
 		failed := r.mark()
@@ -104,7 +104,7 @@ func (r *reader) threshold(p *mihv1.Threshold) mihf.Opt[mihf.Threshold] {
 
 func (r *reader) report(p *mihv1.LinkParametersReport) mihf.Report {
 	out := mihf.Report{
-		Parameter: r.parameter("parameter", p.GetParameter()), Value: r.number("value", p.Value),
+		Parameter: r.parameter(p.GetParameter()), Value: r.number("value", p.Value),
 		Threshold: r.threshold(p.GetThreshold()), Periodic: p.GetPeriodic(),
 	}
 	if p.Value == nil {

@@ -149,7 +149,7 @@ func EncodeRegistration(g *mihf.Registration) *mihv1.Registration {
 func DecodeRegistration(p *mihv1.Registration) (mihf.Registration, error) {
 	r := &reader{path: "registered."}
 	return mihf.Registration{
-		Flow: mihf.FlowID(p.GetFlow()), Boot: r.boot("boot_id", p.GetBootId()), Link: mihf.LinkID(p.GetLink()),
+		Flow: mihf.FlowID(p.GetFlow()), Boot: r.boot(p.GetBootId()), Link: mihf.LinkID(p.GetLink()),
 		Lead: r.span("lead", p.GetLead()), Lease: r.span("lease", p.GetLease()), Hints: r.hints(p.GetHints()), Frozen: p.GetFrozen(),
 	}, r.error()
 }

@@ -27,7 +27,7 @@ func (r *reader) trend(p *mihv1.Trend) mihf.Trend {
 		r.fail("samples", "%d is too large", p.GetSamples())
 	}
 	return mihf.Trend{
-		Parameter: r.parameter("parameter", p.GetParameter()), Level: r.number("level", p.Level),
+		Parameter: r.parameter(p.GetParameter()), Level: r.number("level", p.Level),
 		Slope: r.number("slope_per_second", p.SlopePerSecond), Floor: r.number("floor", p.Floor),
 		Noise: r.number("noise", p.Noise), Samples: int(p.GetSamples()),
 	}

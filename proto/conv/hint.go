@@ -38,6 +38,7 @@ func (e Encoder) hintKind(p *mihv1.Hint, h *mihf.Hint) {
 		p.Kind = &mihv1.Hint_Abandon{Abandon: &mihv1.Abandon{Reason: shifted[mihv1.AbandonReason](h.Abandon)}}
 	case mihf.HintCharacteristics:
 		p.Kind = &mihv1.Hint_Characteristics{Characteristics: &mihv1.Characteristics{Lci: e.LCI(h.Characteristics)}}
+	default: // a kind that the protocol does not have
 	}
 }
 
@@ -81,7 +82,7 @@ func set(p *durationpb.Duration, d time.Duration) *durationpb.Duration {
 func (d Decoder) Hint(p *mihv1.Hint) (mihf.Hint, error) {
 	r := d.reader()
 	h := mihf.Hint{
-		Sequence: p.GetSequence(), Boot: r.boot("boot_id", p.GetBootId()), Flow: mihf.FlowID(p.GetFlow()), Link: mihf.LinkID(p.GetLink()),
+		Sequence: p.GetSequence(), Boot: r.boot(p.GetBootId()), Flow: mihf.FlowID(p.GetFlow()), Link: mihf.LinkID(p.GetLink()),
 		Epoch: p.GetEpoch(), Prediction: r.prediction("prediction_id", p.GetPredictionId()), At: r.ago("age", p.GetAge()),
 	}
 	switch k := p.GetKind().(type) {
@@ -119,7 +120,7 @@ func (r *reader) freeze(at mihf.Time, p *mihv1.Freeze) mihf.Freeze {
 		P10:            r.ahead("time_to_loss_p10", at, p.GetTimeToLossP10()),
 		P50:            r.ahead("time_to_loss_p50", at, p.GetTimeToLossP50()),
 		P90:            r.ahead("time_to_loss_p90", at, p.GetTimeToLossP90()),
-		ExpectedOutage: r.duration("expected_outage", p.GetExpectedOutage(), 0, time.Duration(maxAge)),
+		ExpectedOutage: r.duration("expected_outage", p.GetExpectedOutage(), 0, maxAge),
 		Reason:         enum[mihf.FreezeReason](r, "reason", mihv1.FreezeReason_name, p.GetReason()),
 	}
 }

@@ -28,7 +28,7 @@ func EncodeSubscribe(q *mihf.SubscribeRequest) *mihv1.SubscribeRequest {
 // DecodeSubscribe decodes and checks a subscription.
 func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
 	r := &reader{}
-	q := mihf.SubscribeRequest{After: p.GetAfterSequence(), Boot: r.boot("boot_id", p.GetBootId()), Hints: p.GetHints()}
+	q := mihf.SubscribeRequest{After: p.GetAfterSequence(), Boot: r.boot(p.GetBootId()), Hints: p.GetHints()}
 	if q.Boot == 0 && q.After != 0 {
 		r.fail("boot_id", "is absent, but after_sequence names a place in one run of the broker")
 	}
@@ -94,7 +94,7 @@ func DecodeThresholds(in []*mihv1.ThresholdConfig) ([]mihf.ThresholdConfig, erro
 
 func (r *reader) thresholdConfig(p *mihv1.ThresholdConfig) mihf.ThresholdConfig {
 	c := mihf.ThresholdConfig{
-		Parameter:  r.parameter("parameter", p.GetParameter()),
+		Parameter:  r.parameter(p.GetParameter()),
 		Action:     enumOr[mihf.ThresholdAction](r, "action", mihv1.ThresholdAction_name, p.GetAction()),
 		Threshold:  r.threshold(p.GetThreshold()),
 		Hysteresis: r.finite("hysteresis", p.GetHysteresis()),

@@ -55,7 +55,7 @@ func (e Encoder) Snapshot(s *mihf.Snapshot) *mihv1.Snapshot {
 func (d Decoder) Snapshot(p *mihv1.Snapshot) (*mihf.Snapshot, error) {
 	r := d.reader()
 	s := &mihf.Snapshot{
-		Sequence: p.GetSequence(), Boot: r.boot("boot_id", p.GetBootId()), Node: mihf.NodeID(p.GetNode()), At: r.ago("age", p.GetAge()),
+		Sequence: p.GetSequence(), Boot: r.boot(p.GetBootId()), Node: mihf.NodeID(p.GetNode()), At: r.ago("age", p.GetAge()),
 		Links: list(r, "links", p.GetLinks(), r.linkStatus), Flows: list(r, "flows", p.GetFlows(), r.flowStatus),
 		Sensors: list(r, "sensors", p.GetSensors(), r.condition), Egress: list(r, "egress", p.GetEgress(), r.egress),
 	}

@@ -20,6 +20,11 @@ func (s *Server) encoder() conv.Encoder {
 	return conv.Encoder{Now: s.broker.Now(), Wall: time.Now(), Node: s.encoded.node}
 }
 
+// hint encodes a hint; hints carry no wall time.
+func (s *Server) hint(h *mihf.Hint) *mihv1.Hint {
+	return conv.Encoder{Now: s.broker.Now(), Node: s.encoded.node}.Hint(h)
+}
+
 // Subscribe sends a subscription's deliveries, from the goroutine that reads them.
 func (s *Server) Subscribe(req *mihv1.SubscribeRequest, stream grpc.ServerStreamingServer[mihv1.SubscribeResponse]) error {
 	q, err := conv.DecodeSubscribe(req)
@@ -62,7 +67,7 @@ func (s *Server) deliver(stream grpc.ServerStreamingServer[mihv1.SubscribeRespon
 		}
 		return stream.SendMsg(&frame{previous: d.Previous, conflated: d.Conflated, held: s.broker.Now().Sub(at), event: bytes})
 	case mihf.DeliverHint:
-		p.Item = &mihv1.SubscribeResponse_Hint{Hint: s.encoder().Hint(&d.Hint)}
+		p.Item = &mihv1.SubscribeResponse_Hint{Hint: s.hint(&d.Hint)}
 	case mihf.DeliverSnapshot:
 		p.Item = &mihv1.SubscribeResponse_Snapshot{Snapshot: s.encoder().Snapshot(d.Snapshot)}
 		d.Snapshot = nil // large, and the buffer lives as long as the stream

@@ -14,15 +14,19 @@ import (
 	"testing"
 )
 
-// socketDir is short enough for a socket's path.
 func socketDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mihf")
-	if err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // other users connect too
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
+}
+
+func dialUnix(t *testing.T, path string) (net.Conn, error) {
+	t.Helper()
+	var d net.Dialer
+	return d.DialContext(t.Context(), "unix", path)
 }
 
 func listenUnix(t *testing.T, path string) net.Listener {
@@ -78,7 +82,7 @@ func TestListenUnixReplacesStaleSocket(t *testing.T) {
 	old.SetUnlinkOnClose(false)
 	_ = old.Close()
 	listenUnix(t, path)
-	if c, err := net.Dial("unix", path); err != nil {
+	if c, err := dialUnix(t, path); err != nil {
 		t.Error(err)
 	} else {
 		_ = c.Close()
@@ -93,7 +97,7 @@ func TestListenUnixKeepsLiveSocket(t *testing.T) {
 	if want := fmt.Sprintf("already running as process %d", os.Getpid()); !errors.Is(err, ErrRunning) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, want %q", err, want)
 	}
-	if c, err := net.Dial("unix", path); err != nil {
+	if c, err := dialUnix(t, path); err != nil {
 		t.Errorf("the first server's socket: %v", err)
 	} else {
 		_ = c.Close()

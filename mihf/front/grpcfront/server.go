@@ -139,7 +139,6 @@ func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(writeBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(s.guardUnary),
 		grpc.StreamInterceptor(s.guardStream),

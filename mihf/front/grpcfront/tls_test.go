@@ -69,7 +69,7 @@ func (a *authority) keyPair(t *testing.T, name string) tls.Certificate {
 
 func TestTCPOnlyWithClientCertificates(t *testing.T) {
 	ca := newAuthority(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestTCPOnlyWithClientCertificates(t *testing.T) {
 
 func TestCallerIsFromTheCertificate(t *testing.T) {
 	ca := newAuthority(t)
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

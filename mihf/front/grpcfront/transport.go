@@ -69,7 +69,7 @@ func (a *attached) deliver(d *mihf.Delivery) error {
 	p := &mihv1.AttachResponse{Previous: d.Previous}
 	switch d.Kind {
 	case mihf.DeliverHint:
-		p.Response = &mihv1.AttachResponse_Hint{Hint: a.s.encoder().Hint(&d.Hint)}
+		p.Response = &mihv1.AttachResponse_Hint{Hint: a.s.hint(&d.Hint)}
 	case mihf.DeliverGap:
 		p.Response = &mihv1.AttachResponse_Gap{Gap: conv.EncodeGap(&d.Gap)}
 	default:
