@@ -194,16 +194,19 @@ func marks(x *mihf.Explanation, start, end mihf.Time) []string {
 		if t.Before(start) || end.Before(t) || t.IsZero() {
 			return
 		}
-		i := int(t.Sub(start).Seconds() / end.Sub(start).Seconds() * plotWidth)
-		axis[min(i, plotWidth-1)] = r
+		i := min(int(t.Sub(start).Seconds()/end.Sub(start).Seconds()*plotWidth), plotWidth-1)
+		if axis[i] == 'A' && i+1 < plotWidth {
+			i++ // what follows an announcement at once stands beside it
+		}
+		axis[i] = r
 	}
+	put(opened, 'A')
 	put(x.OutcomeAt, 'O')
 	for i := range x.Decisions {
 		if x.Decisions[i].Flow != "" {
 			put(x.Decisions[i].At, 'F')
 		}
 	}
-	put(opened, 'A')
 	first, last := strings.TrimSpace(offset(start, opened)), strings.TrimSpace(offset(end, opened))
 	legend := first + "   A announced  F flow frozen  O outcome"
 	return []string{

@@ -101,20 +101,21 @@ func header(s *mihf.Snapshot) recording.Header {
 	return h
 }
 
-// initial is the state as observations: what the sensors said before we listened.
+// initial is the state as observations: what the sensors said before we listened. The
+// attachment goes before the facts, so that a link comes up where it is attached.
 func initial(s *mihf.Snapshot) []mihf.Observation {
 	var all []mihf.Observation
 	for i := range s.Links {
 		l := &s.Links[i]
 		base := mihf.Observation{At: s.At, Link: l.Link, Sensor: "snapshot"}
-		if l.Facts != nil {
-			o := base
-			o.Kind, o.Facts = mihf.ObsLink, l.Facts
-			all = append(all, o)
-		}
 		if l.Association != mihf.AssociationNone {
 			o := base
 			o.Kind, o.Association = mihf.ObsAssociation, &mihf.Association{State: l.Association, PoA: l.PoA, SSID: l.SSID}
+			all = append(all, o)
+		}
+		if l.Facts != nil {
+			o := base
+			o.Kind, o.Facts = mihf.ObsLink, l.Facts
 			all = append(all, o)
 		}
 		if l.Values.Len() > 0 {

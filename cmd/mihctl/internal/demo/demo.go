@@ -60,11 +60,15 @@ func Run(ctx context.Context, speed float64, shown func(*Entry)) (*Report, error
 		truth: truth, notes: make(chan Entry, 256), shown: shown,
 		report: &Report{Recording: "walk", Speed: speed, Flow: Flow{RTTMs: millis(rtt), Direction: mihf.DirectionReceive.String()}},
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	if err := s.assemble(ctx, g, filepath.Join(dir, "mihfd.sock")); err != nil {
+	g, running := errgroup.WithContext(ctx)
+	if err := s.assemble(running, g, filepath.Join(dir, "mihfd.sock")); err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
-	if err := g.Wait(); err != nil && !errors.Is(err, errDone) {
+	err = g.Wait()
+	switch {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("demo: %w", context.Cause(ctx))
+	case !errors.Is(err, errDone):
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	s.report.fill(s.start)

@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mihf.dev/mihf"
+)
+
+// What a run counts as, by its timeline alone.
+func TestFill(t *testing.T) {
+	const start = mihf.Time(time.Hour)
+	at := func(ms int) mihf.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	event := func(ms int, k mihf.Kind, n uint64, o mihf.Outcome) Entry {
+		p := mihf.Prediction{ID: mihf.PredictionID{Boot: 1, N: n}, OpenedAt: at(ms), Outcome: o}
+		return Entry{at: at(ms), event: &mihf.Event{Kind: k, Link: link, Prediction: p}}
+	}
+	hint := func(ms int, k mihf.HintKind, c mihf.UnfreezeCause) Entry {
+		return Entry{at: at(ms), hint: &mihf.Hint{Kind: k, Flow: "f", Link: link, Unfreeze: mihf.Unfreeze{Cause: c}}}
+	}
+	loss := Entry{at: at(5000), truth: &mihf.Observation{At: at(5000), Link: link, Truth: &mihf.Truth{Kind: "loss"}}}
+	type result struct {
+		OK                               bool
+		Lead, Before, Frozen             *float64
+		Outcome                          string
+		Rollbacks, FalseAlarms, Needless int
+	}
+	for name, c := range map[string]struct {
+		timeline []Entry
+		want     result
+	}{
+		"in time, out of order": {
+			[]Entry{
+				loss, hint(4600, mihf.HintFreeze, 0), event(4500, mihf.LinkGoingDown, 2, 0), event(5030, mihf.LinkDown, 2, mihf.OutcomeLinkDown),
+				hint(7000, mihf.HintUnfreeze, mihf.UnfreezePathUsable),
+				event(1000, mihf.LinkGoingDown, 1, 0), hint(1100, mihf.HintFreeze, 0),
+				event(2000, mihf.LinkEventRollback, 1, mihf.OutcomeRollback), hint(2000, mihf.HintUnfreeze, mihf.UnfreezeRollback),
+			},
+			result{OK: true, Lead: some(500), Before: some(400), Frozen: some(2400), Outcome: "link_down", Rollbacks: 1, Needless: 1},
+		},
+		"too late": {
+			[]Entry{event(4990, mihf.LinkGoingDown, 1, 0), loss, hint(5010, mihf.HintFreeze, 0), event(5030, mihf.LinkDown, 1, mihf.OutcomeLinkDown)},
+			result{Lead: some(10), Before: some(-10), Outcome: "link_down"},
+		},
+		"missed": {[]Entry{loss}, result{Outcome: "missed"}},
+		"thawed before the loss": {
+			[]Entry{
+				event(1000, mihf.LinkGoingDown, 1, 0), hint(1000, mihf.HintFreeze, 0),
+				event(4000, mihf.PredictionExpired, 1, mihf.OutcomeExpired), hint(4000, mihf.HintUnfreeze, mihf.UnfreezeExpired), loss,
+			},
+			result{Outcome: "missed", FalseAlarms: 1, Needless: 1},
+		},
+		"no loss": {nil, result{Outcome: "missed"}},
+	} {
+		r := &Report{Timeline: c.timeline}
+		r.fill(start)
+		got := result{
+			OK: r.OK(), Lead: r.Prediction.LeadMs, Before: r.Freeze.GRPC, Frozen: r.FrozenMs, Outcome: r.Outcome,
+			Rollbacks: r.Rollbacks, FalseAlarms: r.FalseAlarms, Needless: r.NeedlessFreeze,
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}

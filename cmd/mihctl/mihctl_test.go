@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"mihf.dev/clients"
+	"mihf.dev/clients/mihgrpc"
+	"mihf.dev/cmd/internal/wiring"
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/clock"
+	"mihf.dev/mihf/config"
+	"mihf.dev/mihf/daemon"
+	"mihf.dev/mihf/recording/walk"
+	"mihf.dev/sensors"
+	"mihf.dev/sensors/replay"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"mihctl": main})
+}
+
+// speed is that of the fixture's clock: the walk takes 2 s.
+const speed = 29
+
+// hostile is a link whose names would steer a terminal.
+const hostile = mihf.LinkID("wifi-0bad0bad")
+
+// fixture is a daemon in this process that has seen the recorded walk, and after it sees a
+// signal that changes all the time.
+type fixture struct {
+	socket     string
+	prediction mihf.PredictionID // the one that came true
+	flow       mihf.FlowID
+}
+
+func startDaemon(t *testing.T) *fixture {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "mihctl-test-") // short: it holds a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{socket: filepath.Join(dir, "s")}
+	c := config.Defaults()
+	c.Node.Name = "laptop"
+	clk := clock.Scaled(speed)
+	s := &sensor{clock: clk, walked: make(chan struct{}), begin: make(chan struct{})}
+	a, err := wiring.Assemble(&c, wiring.Options{Socket: f.socket, Clock: clk, Version: "1.2.3", Sensors: []sensors.Sensor{s}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- daemon.Serve(ctx, nil, nil, a.Tasks...) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		_ = os.RemoveAll(dir)
+	})
+	at := attachFlow(t, a.Broker.Broker, f)
+	t.Cleanup(at.Close)
+	close(s.begin)
+	<-s.walked
+	f.prediction = mihf.PredictionID{Boot: a.Broker.Boot(), N: 2}
+	return f
+}
+
+func attachFlow(t *testing.T, b interface {
+	Attach(context.Context, mihf.Caller) (mihf.Attachment, error)
+}, f *fixture,
+) mihf.Attachment {
+	t.Helper()
+	at, err := b.Attach(context.Background(), mihf.Caller{Front: "inproc", UID: mihf.Some(uint32(os.Getuid()))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := at.Register(mihf.FlowSpec{Link: walk.Link, RTT: 100 * time.Millisecond, Direction: mihf.DirectionReceive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.flow = r.Flow
+	return at
+}
+
+// sensor plays the walk, shows a hostile link, and then a signal without end.
+type sensor struct {
+	clock         clock.Clock
+	begin, walked chan struct{}
+}
+
+func (s *sensor) Name() string { return replay.Name }
+
+func (s *sensor) Run(ctx context.Context, emit sensors.Emit) error {
+	select {
+	case <-s.begin:
+	case <-ctx.Done():
+		return nil
+	}
+	r := replay.New(walk.Open(), s.clock, 0)
+	walking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(walking, emit) }()
+	select {
+	case <-r.Ended():
+	case <-ctx.Done():
+	}
+	cancel()
+	if err := errors.Join(<-ended, r.Err()); err != nil {
+		return err
+	}
+	emit(&mihf.Observation{At: s.clock.Now(), Sensor: "test", Link: hostile, Kind: mihf.ObsLink, Facts: &mihf.LinkFacts{
+		Name: "w\x1b[2J\n\"\x9b1m", AdminUp: true, Carrier: true, Oper: mihf.OperUp, MTUBytes: 1500,
+	}})
+	emit(&mihf.Observation{At: s.clock.Now(), Sensor: "test", Link: hostile, Kind: mihf.ObsAssociation, Association: &mihf.Association{
+		State: mihf.AssociationAuthorised, PoA: "02:00:00:00:00:99", SSID: []byte("\x1b]0;pwn\x07"),
+	}})
+	close(s.walked)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for v := -60.0; ; v = -121 - v {
+		o := mihf.Observation{At: s.clock.Now(), Sensor: "test", Link: hostile, Kind: mihf.ObsRadio, PoA: "02:00:00:00:00:99"}
+		o.Values.Set(mihf.ParamRSSI, v)
+		emit(&o)
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func TestScripts(t *testing.T) {
+	f := startDaemon(t)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("MIHF_ADDRESS", "unix://"+f.socket)
+			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			e.Setenv("PREDICTION", f.prediction.String())
+			e.Setenv("FLOW", string(f.flow))
+			e.Setenv("LINK", string(walk.Link))
+			e.Setenv("HOSTILE", string(hostile))
+			return os.WriteFile(filepath.Join(e.WorkDir, "walk.jsonl"), walkFile(t), 0o644)
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", cond)
+		},
+	})
+}
+
+func walkFile(t *testing.T) []byte {
+	t.Helper()
+	b, err := os.ReadFile("../../mihf/recording/walk/walk.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var _ clients.Client = (*mihgrpc.Client)(nil)
