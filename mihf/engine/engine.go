@@ -104,6 +104,9 @@ func (e *Engine) Sequence() uint64 { return e.sequence }
 
 // Observe takes one observation, after what was due before it.
 func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
+	if o.Kind == mihf.ObsResume {
+		e.observeResume(now, o) // before what was due in the suspend
+	}
 	e.catchUp(now)
 	switch o.Kind {
 	case mihf.ObsEgress:
@@ -115,9 +118,7 @@ func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
 	case mihf.ObsResync:
 		e.machineEvent(now, mihf.Resync).Resync = &mihf.ResyncInfo{Sensor: o.Sensor, Lost: o.Lost}
 		e.flush(now)
-	case mihf.ObsResume:
-		e.observeResume(now, o)
-	case mihf.ObsTruth:
+	case mihf.ObsResume, mihf.ObsTruth:
 	default:
 		if l := e.link(o); l != nil {
 			e.observeLink(now, l, o)

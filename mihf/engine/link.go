@@ -20,6 +20,8 @@ type link struct {
 	forecasted bool
 	evaluateAt mihf.Time // next evaluation between samples
 	history    *history
+	told       *mihf.LCI // that its flows know
+	thawAs     mihf.UnfreezeCause
 }
 
 func (l *link) next() mihf.Time { return mihf.Sooner(l.machine.Next(), l.evaluateAt) }
@@ -85,12 +87,13 @@ func (e *Engine) forget(l *link) {
 
 func (e *Engine) observeLink(now mihf.Time, l *link, o *mihf.Observation) {
 	m, gone := l.machine, o.Kind == mihf.ObsLinkGone
-	attached, lci := m.Attached(), m.LCI()
+	attached := m.Attached()
 	m.Observe(now, o, &e.events)
 	if o.Kind == mihf.ObsLink || gone {
 		e.table.SetAddresses(l.id, m.Facts())
 	}
 	if attached && !m.Attached() {
+		l.thawAs = mihf.UnfreezePathUsable
 		e.policy.Lost(now, l.id, gone, &e.hints)
 	}
 	e.flush(now)
@@ -99,7 +102,7 @@ func (e *Engine) observeLink(now mihf.Time, l *link, o *mihf.Observation) {
 		e.reviewAll(now)
 		return
 	}
-	if m.LCI() != lci {
+	if m.Attached() && m.LCI() != l.told {
 		e.characterise(now, l)
 	}
 	e.predict(now, l, o)
@@ -157,8 +160,8 @@ func (e *Engine) freeze(now mihf.Time, l *link) {
 		return
 	}
 	e.flush(now)
-	p := m.Open()
+	p := m.Expected(now)
 	e.explain.decided(now, p.ID, e.policy, f, ch)
-	e.policy.Freeze(now, p, &e.hints)
+	e.policy.Freeze(now, &p, &e.hints)
 	e.flush(now)
 }

@@ -20,10 +20,10 @@ func (e *Engine) react(now mihf.Time, ev *mihf.Event) {
 		if h := ev.Handover; h.OldLink == h.NewLink {
 			e.policy.HandedOver(now, ev.Link, ev.Prediction.ID, &e.hints)
 			e.ended(now, ev)
-			e.thaw(now, ev.Link, mihf.UnfreezeHandoverComplete)
+			e.handedOver(now, ev)
 		}
 	case mihf.PathUsable:
-		e.thaw(now, ev.Link, mihf.UnfreezePathUsable)
+		e.thaw(now, e.links[ev.Link])
 		e.prepareOthers(now, ev.Link)
 	default:
 	}
@@ -78,24 +78,35 @@ func (e *Engine) prepare(now mihf.Time, l *link, p *mihf.Prediction) {
 // usable.
 func (e *Engine) prepareOthers(now mihf.Time, not mihf.LinkID) {
 	for _, l := range e.order {
-		if p := l.machine.Open(); p != nil && l.id != not {
-			e.prepare(now, l, p)
+		if l.id != not && l.machine.Open() != nil {
+			p := l.machine.Expected(now)
+			e.prepare(now, l, &p)
 		}
 	}
 }
 
+// handedOver thaws the flows of a link after a handover inside it: at once where no path
+// was lost, else when one is usable again, which its own event says.
+func (e *Engine) handedOver(now mihf.Time, ev *mihf.Event) {
+	l := e.links[ev.Link]
+	l.thawAs = mihf.UnfreezeHandoverComplete
+	if gap, known := ev.Handover.DataGap.Get(); known && gap == 0 {
+		e.thaw(now, l)
+	}
+}
+
 // thaw looks at the flows of one link after its path became usable.
-func (e *Engine) thaw(now mihf.Time, id mihf.LinkID, cause mihf.UnfreezeCause) {
-	l := e.links[id]
+func (e *Engine) thaw(now mihf.Time, l *link) {
 	for _, f := range e.table.All() {
-		if f.Link == id && e.usable(l, f) {
-			e.policy.Usable(now, f.ID, cause, l.machine.LCI(), &e.hints)
+		if f.Link == l.id && e.usable(l, f) {
+			e.policy.Usable(now, f.ID, l.thawAs, l.machine.LCI(), &e.hints)
 		}
 	}
 }
 
 // characterise tells the flows of a link what it carries now.
 func (e *Engine) characterise(now mihf.Time, l *link) {
+	l.told = l.machine.LCI()
 	for _, f := range e.table.All() {
 		if f.Link == l.id {
 			e.policy.Characteristics(now, f.ID, l.machine.LCI(), &e.hints)

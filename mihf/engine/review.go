@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"time"
+
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/route"
 )
@@ -32,7 +34,7 @@ func (e *Engine) review(now mihf.Time, f *route.Flow) {
 	case mihf.ContinuityRebinds:
 		if target := e.target(now, f); target != "" && target != f.Link {
 			e.policy.Switch(now, f.ID, target, e.links[target].machine.LCI(), &e.hints)
-			f.Link, f.SwitchedAt = target, now
+			f.Link, f.SwitchedAt, f.Diverged = target, now, 0
 			if f.Named != "" {
 				f.Named = target
 			}
@@ -95,11 +97,15 @@ func (e *Engine) usable(l *link, f *route.Flow) bool {
 	if f.Local() {
 		return true
 	}
-	if over, known := e.table.PeerOver(f, l.id); known {
-		return over
+	if over, known := e.table.PeerOver(f, l.id); known && !f.Grouped {
+		return over // subflows have rules of their own, by source or mark
 	}
 	return carries(l, f)
 }
+
+// lag is how long the views of links, default routes and peers, which come one after the
+// other, may contradict each other.
+const lag = 250 * time.Millisecond
 
 // target returns the link that a flow that rebinds should be on: the kernel's choice if it
 // can be used and has proved stable, else where it is, else any that can be used.
@@ -113,27 +119,35 @@ func (e *Engine) target(now mihf.Time, f *route.Flow) mihf.LinkID {
 	case here != nil && here.machine.Attached() && here.machine.Facts() == nil:
 		return f.Link // no sensor says more of it than that it is attached
 	}
-	stay := here != nil && e.stays(now, here, f)
-	if l := e.links[e.table.Towards(f)]; l != nil && l != here && carries(l, f) {
-		until := max(l.machine.HeldUntil(), e.settled(f))
-		switch {
-		case !stay || (f.Follows() && !now.Before(until)):
-			return l.id
-		case f.Follows():
-			e.reviewBy(until)
-		}
+	stay := here != nil && (e.usable(here, f) || here.machine.Withheld())
+	l := e.links[e.table.Towards(f)]
+	switch {
+	case l == nil || l == here || !carries(l, f):
+		f.Diverged = 0
+	case !stay && (here == nil || !carries(here, f)):
+		return l.id
+	case !stay || f.Follows():
+		return e.preferred(now, l, f)
 	}
-	if stay {
+	if stay || (here != nil && carries(here, f)) {
 		return f.Link
 	}
 	return e.another(now, f.Link, familyOf(f))
 }
 
-// stays reports whether the flow may go on where it is: the link can be used, or is away
-// so shortly that a roam is likely, or the flow has just been moved there by us and the
-// kernel merely prefers another link.
-func (e *Engine) stays(now mihf.Time, here *link, f *route.Flow) bool {
-	return e.usable(here, f) || here.machine.Withheld() || (now.Before(e.settled(f)) && carries(here, f))
+// preferred returns where a flow should be whose own link has a path, while the kernel
+// prefers another: there once that has lasted, that link has proved stable, and the flow
+// was not just moved.
+func (e *Engine) preferred(now mihf.Time, l *link, f *route.Flow) mihf.LinkID {
+	if f.Diverged == 0 {
+		f.Diverged = now
+	}
+	until := max(f.Diverged.Add(lag), l.machine.HeldUntil(), e.settled(f))
+	if now.Before(until) {
+		e.reviewBy(until)
+		return f.Link
+	}
+	return l.id
 }
 
 // settled returns until when a switch of ours is not followed by the next for a mere

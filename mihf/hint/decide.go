@@ -183,17 +183,22 @@ func (p *Policy) abandon(now mihf.Time, f *flow, why mihf.AbandonReason, out *Ou
 	}
 }
 
-// Ended says that a prediction ended without a loss: the flows that it froze are thawed,
-// to recovery where nothing is known of the path any more.
-func (p *Policy) Ended(now mihf.Time, pr *mihf.Prediction, recovery bool, out *Out) {
-	u := mihf.Unfreeze{Cause: mihf.UnfreezeRollback, Recovery: recovery}
+// Ended says that a prediction ended without a loss: the flows that it froze are thawed.
+// suspended says that it ended for a suspend: then they go to recovery, for nothing is
+// known of the path any more, and it was no false alarm.
+func (p *Policy) Ended(now mihf.Time, pr *mihf.Prediction, suspended bool, out *Out) {
+	u := mihf.Unfreeze{Cause: mihf.UnfreezeRollback, Recovery: suspended}
 	if pr.Outcome == mihf.OutcomeExpired {
 		u.Cause = mihf.UnfreezeExpired
 	}
 	for _, f := range p.order {
-		if f.frozen && f.prediction == pr.ID && !f.waits {
-			p.thaw(now, f, u, out)
+		if !f.frozen || f.prediction != pr.ID || f.waits {
+			continue
 		}
+		if suspended {
+			f.book(now)
+		}
+		p.thaw(now, f, u, out)
 	}
 }
 

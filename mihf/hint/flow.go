@@ -54,7 +54,7 @@ type flow struct {
 	prediction mihf.PredictionID // zero: a late freeze
 	figures    figures
 	waits      bool // for a usable path: the loss has come, or the flow left the link
-	booked     bool // its time is in needless already: it left the link before the loss
+	booked     bool // its time is in needless already
 	renewAt    mihf.Time
 	leaseEnd   mihf.Time
 	budgetEnd  mihf.Time // when the budget ends this freeze; zero once it waits
@@ -141,9 +141,12 @@ func (f *flow) mayFreeze() bool {
 // wait makes a freeze last until the flow's path is usable.
 func (f *flow) wait() { f.waits, f.budgetEnd = true, 0 }
 
-// spent returns how long the flow has been frozen: not longer than its lease, at which
-// it thaws alone.
-func (f *flow) spent(now mihf.Time) time.Duration { return min(now, f.leaseEnd).Sub(f.since) }
+// book takes the time frozen so far from the budget: not longer than the lease, at which
+// the flow thaws alone.
+func (f *flow) book(now mihf.Time) {
+	f.needless.add(now, min(now, f.leaseEnd).Sub(f.since))
+	f.booked = true
+}
 
 // next returns the flow's own deadline.
 func (f *flow) next(cfg *Config) mihf.Time {

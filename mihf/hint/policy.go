@@ -103,8 +103,7 @@ func (p *Policy) Move(now mihf.Time, id mihf.FlowID, link mihf.LinkID) {
 	p.quit(f)
 	p.join(f, link)
 	if f.frozen && !f.waits {
-		f.needless.add(now, f.spent(now)) // it may have been for nothing
-		f.booked = true
+		f.book(now) // it may have been for nothing
 		f.wait()
 	}
 }
@@ -227,7 +226,7 @@ func (p *Policy) release(now mihf.Time, f *flow) {
 	case f.waits:
 		f.backoff = p.cfg.Backoff
 	default:
-		f.needless.add(now, f.spent(now))
+		f.book(now)
 		f.pausedTil = now.Add(f.backoff)
 		f.backoff = min(2*f.backoff, p.cfg.MaxBackoff)
 	}

@@ -170,8 +170,8 @@ func (m *Machine) Status(now mihf.Time, s *mihf.LinkStatus) {
 	s.PoA, s.SSID, s.Association = m.poa, m.ssid, m.association
 	s.UsableIPv4, s.UsableIPv6 = m.paths[0].usable, m.paths[1].usable
 	s.Values, s.ValuesAt = m.params.values, m.params.at
-	if p := m.Open(); p != nil {
-		s.Prediction = mihf.Some(*p)
+	if m.prediction.isOpen {
+		s.Prediction = mihf.Some(m.Expected(now))
 	}
 	s.LCI = m.lci
 	s.HoldDown = m.HeldDown(now)

@@ -36,6 +36,19 @@ func (m *Machine) Open() *mihf.Prediction {
 	return &m.prediction.open
 }
 
+// Expected returns the open prediction with the quantiles that its last figures give for
+// now; the zero Prediction if there is none.
+func (m *Machine) Expected(now mihf.Time) mihf.Prediction {
+	if !m.prediction.isOpen {
+		return mihf.Prediction{}
+	}
+	p, passed := m.prediction.open, now.Sub(m.prediction.revised)
+	for _, q := range [...]*time.Duration{&p.P10, &p.P50, &p.P90} {
+		*q = max(*q-passed, min(*q, time.Millisecond)) // not 0: it has not come
+	}
+	return p
+}
+
 // AnnouncedBy returns the probability within [Config.Horizon] that the open prediction, or
 // the last one, was announced from; 0: it was announced for a flow whose rule fired.
 func (m *Machine) AnnouncedBy() float64 { return m.prediction.rule }
@@ -204,7 +217,7 @@ func (m *Machine) revise(now mihf.Time, f *mihf.Forecast, p float64, ev *Events)
 		return
 	}
 	p90, _ := c.Quantile(0.9)
-	expected := s.open.P50 - now.Sub(s.revised) // what the last figures say for now
+	expected := max(s.open.P50-now.Sub(s.revised), 0) // what the last figures say for now
 	moved := (p50 - expected).Abs() > max(expected/4, 50*time.Millisecond)
 	surer := math.Abs(c.Within(p90)-s.open.Confidence) > 0.1
 	limit := s.open.OpenedAt.Add(m.cfg.MaxOpen)

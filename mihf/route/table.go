@@ -35,6 +35,7 @@ type Flow struct {
 	Link        mihf.LinkID // where it is
 	Home        mihf.LinkID // where its own address was seen last
 	SwitchedAt  mihf.Time   // when it was last told to go to another link
+	Diverged    mihf.Time   // since when the kernel has preferred another link
 	AddressGone mihf.Time   // since when its home is usable, but without its address
 
 	at int // place in Table.order
