@@ -13,14 +13,17 @@ import (
 // maxWaiting bounds the hints that come while only an answer is waited for.
 const maxWaiting = 1024
 
+// attachStream is what an attachment needs of its stream.
+type attachStream interface {
+	Send(*mihv1.AttachRequest) error
+	Recv() (*mihv1.AttachResponse, error)
+}
+
 // attachment is one Attach stream. There is no goroutine behind it: whoever waits, for
 // hints or for an answer, and finds the stream unread, reads it for all.
 type attachment struct {
-	c      *Client
-	stream interface {
-		Send(*mihv1.AttachRequest) error
-		Recv() (*mihv1.AttachResponse, error)
-	}
+	c       *Client
+	stream  attachStream
 	cancel  context.CancelFunc
 	stop    func() bool
 	sending sync.Mutex    // one Send at a time
@@ -48,12 +51,16 @@ func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
 		cancel()
 		return nil, errorOf(err)
 	}
+	return newAttachment(ctx, c, s, cancel), nil
+}
+
+func newAttachment(ctx context.Context, c *Client, s attachStream, cancel context.CancelFunc) *attachment {
 	a := &attachment{
 		c: c, stream: s, cancel: cancel, reading: make(chan struct{}, 1), more: make(chan struct{}, 1),
 		answers: map[uint64]chan *mihv1.AttachResponse{}, done: make(chan struct{}),
 	}
 	a.stop = context.AfterFunc(ctx, func() { a.finish(context.Cause(ctx)) })
-	return a, nil
+	return a
 }
 
 // Next waits for hints.
