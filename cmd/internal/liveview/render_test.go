@@ -176,3 +176,29 @@ func TestSeries(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// A revision takes the place of the one before it, a lease that is renewed likewise; the
+// announcement and the first Freeze stay.
+func TestRepetitions(t *testing.T) {
+	s := &state{}
+	p := mihf.Prediction{ID: mihf.PredictionID{Boot: 1, N: 1}}
+	for i := range uint32(5) {
+		p.Revision = i
+		s.take(&mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{Kind: mihf.LinkGoingDown, Prediction: p}})
+		s.take(&mihf.Delivery{Kind: mihf.DeliverHint, Hint: mihf.Hint{Kind: mihf.HintFreeze, Flow: "01J9ZK3V5Q8X6T7M2N4P0R1S3A", Epoch: uint64(i)}})
+		s.take(&mihf.Delivery{Kind: mihf.DeliverHint, Hint: mihf.Hint{Kind: mihf.HintCharacteristics, Flow: "f"}})
+	}
+	var got []string
+	for _, l := range s.lines {
+		got = append(got, l.text)
+	}
+	want := []string{
+		"steady → going down, a loss expected in 0 s (p10 0 ms, p90 0 ms, P 0.00) [00000001-1 rev 0]",
+		"flow …4P0R1S3A: running → frozen, predicted, lease 0 ms (epoch 0)",
+		"going down → going down, a loss expected in 0 s (p10 0 ms, p90 0 ms, P 0.00) [00000001-1 rev 4]",
+		"flow …4P0R1S3A: frozen → frozen, predicted, lease 0 ms (epoch 4)",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -24,6 +24,7 @@ type state struct {
 	snapshot *mihf.Snapshot
 	links    map[mihf.LinkID]*trace
 	lines    []line // newest last
+	changes  show.Changes
 	problem  string // why there is no answer; "": there is one
 }
 
@@ -46,7 +47,8 @@ type line struct {
 	link mihf.LinkID
 	kind string
 	text string
-	loud bool // worth a colour
+	loud bool   // worth a colour
+	key  string // a newer line with the same key takes its place; "": none
 }
 
 // horizon is how far the probability looks that the view shows.
@@ -127,21 +129,34 @@ func (s *series) columns(now mihf.Time, n int, hold time.Duration) []float64 {
 	return cols
 }
 
-// take notes a delivery among the last events. What only repeats is left out.
+// take notes a delivery among the last events.
 func (s *state) take(d *mihf.Delivery) {
-	var l line
+	l := line{text: s.changes.Text(d)}
 	switch d.Kind {
 	case mihf.DeliverEvent:
 		ev := &d.Event
-		l = line{ev.At, ev.Link, strings.TrimPrefix(ev.Kind.String(), "link_"), show.Event(ev), loud(ev.Kind)}
+		l.at, l.link, l.kind, l.loud = ev.At, ev.Link, strings.TrimPrefix(ev.Kind.String(), "link_"), loud(ev.Kind)
+		if ev.Kind == mihf.LinkGoingDown && ev.Prediction.Revision > 0 {
+			l.key = "revision of " + ev.Prediction.ID.String()
+		}
 	case mihf.DeliverHint:
 		h := &d.Hint
-		l = line{h.At, h.Link, h.Kind.String(), show.Hint(h), h.Kind == mihf.HintFreeze || h.Kind == mihf.HintUnfreeze}
+		if h.Kind == mihf.HintCharacteristics {
+			return
+		}
+		l.at, l.link, l.kind, l.loud = h.At, h.Link, h.Kind.String(), true
+		l.text = strings.Replace(l.text, show.Name(h.Flow), shortID(h.Flow), 1)
+		if strings.Contains(l.text, show.Renewed) {
+			l.key = "lease of " + string(h.Flow)
+		}
 	case mihf.DeliverGap:
-		l = line{kind: "gap", text: show.Gap(&d.Gap), loud: true}
+		l.kind, l.loud = "gap", true
 	case mihf.DeliverSnapshot:
 		s.update(d.Snapshot)
 		return
+	}
+	if l.key != "" {
+		s.lines = slices.DeleteFunc(s.lines, func(x line) bool { return x.key == l.key })
 	}
 	s.lines = append(s.lines, l)
 	if n := len(s.lines) - maxLines; n > 0 {

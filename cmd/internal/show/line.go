@@ -105,6 +105,23 @@ type Changes struct {
 
 // Line returns the line of one delivery.
 func (c *Changes) Line(d *mihf.Delivery) string {
+	text := c.Text(d)
+	switch d.Kind {
+	case mihf.DeliverEvent:
+		return c.line(d.Event.At, d.Event.Sequence, d.Event.Link, d.Event.Kind.String(), text)
+	case mihf.DeliverHint:
+		return c.line(d.Hint.At, d.Hint.Sequence, d.Hint.Link, "hint "+d.Hint.Kind.String(), text)
+	case mihf.DeliverGap:
+		return c.line(0, d.Gap.To, "", "gap", text)
+	case mihf.DeliverSnapshot:
+		return c.line(d.Snapshot.At, d.Snapshot.Sequence, "", "snapshot", text)
+	}
+	return ""
+}
+
+// Text returns what the line of a delivery ends with: old → new, reason. A delivery is
+// given to Line or Text once.
+func (c *Changes) Text(d *mihf.Delivery) string {
 	switch d.Kind {
 	case mihf.DeliverEvent:
 		text := Event(&d.Event)
@@ -114,11 +131,11 @@ func (c *Changes) Line(d *mihf.Delivery) string {
 		if d.Conflated > 0 {
 			text += fmt.Sprintf(" (replaces %d)", d.Conflated)
 		}
-		return c.line(d.Event.At, d.Event.Sequence, d.Event.Link, d.Event.Kind.String(), text)
+		return text
 	case mihf.DeliverHint:
-		return c.line(d.Hint.At, d.Hint.Sequence, d.Hint.Link, "hint "+d.Hint.Kind.String(), c.hint(&d.Hint))
+		return c.hint(&d.Hint)
 	case mihf.DeliverGap:
-		return c.line(0, d.Gap.To, "", "gap", Gap(&d.Gap))
+		return Gap(&d.Gap)
 	case mihf.DeliverSnapshot:
 		for _, s := range d.Snapshot.Sensors {
 			c.remember(&s)
@@ -126,7 +143,7 @@ func (c *Changes) Line(d *mihf.Delivery) string {
 		for i := range d.Snapshot.Flows {
 			c.freeze(d.Snapshot.Flows[i].Spec.ID, d.Snapshot.Flows[i].Frozen)
 		}
-		return c.line(d.Snapshot.At, d.Snapshot.Sequence, "", "snapshot", Snapshot(d.Snapshot))
+		return Snapshot(d.Snapshot)
 	}
 	return ""
 }
@@ -151,6 +168,9 @@ func (c *Changes) condition(n *mihf.SensorCondition) string {
 	return Name(n.Sensor) + " " + change(old, n.Condition.String(), Text(n.Text))
 }
 
+// Renewed is how the text of a Freeze shows that its flow was frozen already.
+const Renewed = "frozen → frozen"
+
 // hint tells a lease that is renewed from a flow that is frozen.
 func (c *Changes) hint(h *mihf.Hint) string {
 	renewed := h.Kind == mihf.HintFreeze && c.frozen[h.Flow]
@@ -161,7 +181,7 @@ func (c *Changes) hint(h *mihf.Hint) string {
 	}
 	text := Hint(h)
 	if renewed {
-		text = strings.Replace(text, "running → frozen", "frozen → frozen", 1)
+		text = strings.Replace(text, "running → frozen", Renewed, 1)
 	}
 	return text
 }
