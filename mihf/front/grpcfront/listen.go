@@ -24,7 +24,8 @@ const maxSocketPath = 107
 // ListenUnix listens on a unix socket of the mode and, where it exists and may be given,
 // the group. Nobody can connect before both are set. A socket that a dead server left is
 // replaced; one that answers gives an error that wraps [ErrRunning]; a file that is no
-// socket is never removed. The directory is made if only it is missing.
+// socket is never removed. The directory is made if only it is missing; a lock file
+// stays beside the socket.
 func ListenUnix(path string, mode fs.FileMode, group string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
 		return nil, fmt.Errorf("socket %s: the path has %d octets, at most %d", path, len(path), maxSocketPath)
@@ -33,7 +34,7 @@ func ListenUnix(path string, mode fs.FileMode, group string) (net.Listener, erro
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("socket directory: %w", err)
 	}
-	unlock, err := lockDir(dir)
+	unlock, err := lock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -44,17 +45,19 @@ func ListenUnix(path string, mode fs.FileMode, group string) (net.Listener, erro
 	return bind(path, mode, group)
 }
 
-// lockDir keeps two starting servers from taking each other's socket for a dead one's.
-func lockDir(dir string) (unlock func(), err error) {
-	d, err := os.Open(dir)
+// lock keeps two starting servers from taking each other's socket for a dead one's. The
+// file stays: removing it would let a third server in. Only the servers' own user can
+// open it, so nobody else can hold them up.
+func lock(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("socket directory: %w", err)
+		return nil, fmt.Errorf("socket lock: %w", err)
 	}
-	if err := unix.Flock(int(d.Fd()), unix.LOCK_EX); err != nil {
-		_ = d.Close() // the lock's error says more
-		return nil, fmt.Errorf("lock socket directory %s: %w", dir, err)
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close() // the lock's error says more
+		return nil, fmt.Errorf("socket lock %s: %w", f.Name(), err)
 	}
-	return func() { _ = d.Close() }, nil // ends the lock; nothing was written
+	return func() { _ = f.Close() }, nil // ends the lock; nothing was written
 }
 
 // removeStale removes a socket that nobody answers on.

@@ -130,3 +130,33 @@ func TestListenUnixErrors(t *testing.T) {
 		}
 	}
 }
+
+// Servers that start together: one gets the socket, the others hear of it.
+func TestListenUnixStartedTogether(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	const many = 8
+	type result struct {
+		ln  net.Listener
+		err error
+	}
+	results := make(chan result, many)
+	for range many {
+		go func() {
+			ln, err := ListenUnix(path, 0o660, "")
+			results <- result{ln, err}
+		}()
+	}
+	won := 0
+	for range many {
+		switch r := <-results; {
+		case r.err == nil:
+			won++
+			defer func() { _ = r.ln.Close() }()
+		case !errors.Is(r.err, ErrRunning):
+			t.Error(r.err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d servers got the socket", won)
+	}
+}
