@@ -57,7 +57,7 @@ func rough(line string) string {
 	line = flowID.ReplaceAllString(line, "FLOW")
 	line = drawn.ReplaceAllString(line, "")
 	var words []string
-	for _, w := range strings.Fields(line) {
+	for w := range strings.FieldsSeq(line) {
 		bare := strings.Trim(w, "(),:;[]")
 		if _, err := strconv.ParseFloat(bare, 64); err == nil {
 			w = strings.Replace(w, bare, "N", 1)
@@ -74,7 +74,7 @@ func TestManual(t *testing.T) {
 	boot := f.prediction.Boot.String()
 	for _, x := range examples(t) {
 		t.Run(x.command, func(t *testing.T) {
-			cmd := exec.Command("sh", "-c", strings.ReplaceAll(x.command, docBoot, boot))
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(x.command, docBoot, boot))
 			cmd.Env = append(os.Environ(), "MIHF_ADDRESS=unix://"+f.socket, "GORACE=atexit_sleep_ms=0")
 			cmd.Dir = work(t)
 			out, _ := cmd.CombinedOutput() // what an error prints is in the manual, too

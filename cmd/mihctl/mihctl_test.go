@@ -43,7 +43,7 @@ type fixture struct {
 
 func startDaemon(t *testing.T) *fixture {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "mihctl-test-") // short: it holds a socket
+	dir, err := os.MkdirTemp("", "mihctl-test-") //nolint:usetesting // short: it holds a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,8 +56,8 @@ func run(ctx context.Context, c clients.Client, in, out *os.File) error {
 
 // quiet returns nil for an end that was wanted.
 func quiet(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, errQuit) || ctx.Err() != nil {
-		return nil
+	if errors.Is(err, errQuit) || ctx.Err() != nil {
+		err = nil
 	}
 	return err
 }

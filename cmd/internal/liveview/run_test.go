@@ -184,7 +184,7 @@ func TestTerminalIsGivenBack(t *testing.T) {
 				t.Error("the terminal was not taken")
 			}
 			end(x, c, cancel)
-			if err := <-ended; err != nil && !(name == "the feed" && errors.Is(err, mihf.ErrClosed)) {
+			if err := <-ended; err != nil && (name != "the feed" || !errors.Is(err, mihf.ErrClosed)) {
 				t.Errorf("Run: %v", err)
 			}
 			x.wantSeen(leave)

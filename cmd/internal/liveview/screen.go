@@ -114,7 +114,7 @@ func (s *screen) readKeys(ctx context.Context) error {
 	fds := []unix.PollFd{{Fd: int32(s.in.Fd()), Events: unix.POLLIN}, {Fd: int32(s.stopR.Fd()), Events: unix.POLLIN}}
 	var key [64]byte
 	for {
-		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR { //nolint:errorlint // a bare errno
+		if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR {
 			return fmt.Errorf("read keys: %w", err)
 		}
 		if fds[1].Revents != 0 {

@@ -229,8 +229,10 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 		}
 		c := show.Changes{Time: func(mihf.Time) string { return "" }}
 		for _, d := range []mihf.Delivery{
-			{Kind: mihf.DeliverEvent, Event: ev}, {Kind: mihf.DeliverHint, Hint: h},
-			{Kind: mihf.DeliverGap, Gap: mihf.Gap{Reason: s()}}, {Kind: mihf.DeliverSnapshot, Snapshot: &mihf.Snapshot{Node: mihf.NodeID(s())}},
+			{Kind: mihf.DeliverEvent, Event: ev},
+			{Kind: mihf.DeliverHint, Hint: h},
+			{Kind: mihf.DeliverGap, Gap: mihf.Gap{Reason: s()}},
+			{Kind: mihf.DeliverSnapshot, Snapshot: &mihf.Snapshot{Node: mihf.NodeID(s())}},
 		} {
 			line := c.Line(&d)
 			if i := strings.IndexFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }); i >= 0 {

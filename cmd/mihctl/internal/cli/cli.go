@@ -38,7 +38,7 @@ type app struct {
 // Main runs the command line and returns the exit code.
 func Main(ctx context.Context, args []string, out, errOut *os.File) int {
 	a := &app{out: out, err: errOut}
-	root := a.root()
+	root := a.root() //nolint:contextcheck // each command gets it from ExecuteContext
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	return a.report(ctx, args, err)

@@ -19,7 +19,7 @@ func (a *app) watchReader(gone func()) (stop func()) {
 		defer func() { _ = r.Close() }()                                   // only ever woke us
 		fds := []unix.PollFd{{Fd: int32(a.out.Fd())}, {Fd: int32(r.Fd())}} // of interest: errors and hang-ups
 		for {
-			if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR { //nolint:errorlint // a bare errno
+			if _, err := unix.Poll(fds, -1); err != nil && err != unix.EINTR {
 				return
 			}
 			if fds[1].Revents != 0 {

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"mihf.dev/cmd/internal/show"
+	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/cmd/mihctl/internal/tally"
 	"mihf.dev/cmd/mihctl/internal/virtual"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
+	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/engine"
 	"mihf.dev/mihf/recording"
-	"mihf.dev/predictors/level"
 	"mihf.dev/proto/conv"
 	"mihf.dev/sensors/replay"
 )
@@ -29,6 +30,7 @@ type replayFlags struct {
 	reports bool
 	rtt     time.Duration
 	kinds   []string
+	method  string
 }
 
 func (a *app) replayCommand() *cobra.Command {
@@ -49,19 +51,15 @@ func (a *app) replayCommand() *cobra.Command {
 	s.BoolVar(&f.reports, "reports", false, "also each change of a parameter and each point of attachment that was heard")
 	s.DurationVar(&f.rtt, "rtt", 100*time.Millisecond, "RTT of the flows; 0: no flows, no hints")
 	s.StringSliceVar(&f.kinds, "kind", nil, "of the events only this kind; may be given more than once")
+	s.StringVar(&f.method, "predictor", config.Defaults().Predictor.Method, "the prediction method: "+strings.Join(wiring.Known().Predictors, ", "))
 	must(cmd.RegisterFlagCompletionFunc("kind", completeKinds))
+	must(cmd.RegisterFlagCompletionFunc("predictor", cobra.FixedCompletions(wiring.Known().Predictors, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.MarkFlagsMutuallyExclusive("speed", "virtual")
 	return cmd
 }
 
 func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
-	if !(f.speed > 0) {
-		return usagef("--speed %v: want a number above 0", f.speed)
-	}
-	if f.rtt < 0 {
-		return usagef("--rtt %v: want a time, or 0", f.rtt)
-	}
-	kinds, err := parseKinds(f.kinds)
+	o, kinds, err := f.parse()
 	if err != nil {
 		return err
 	}
@@ -74,14 +72,12 @@ func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
 	if err != nil {
 		return hinted{fmt.Errorf("replay %s: %w", name, err), `"mihctl record" makes recordings; docs/recordings.md describes them`}
 	}
-	p := &replayer{app: a, reports: f.reports, kinds: kinds, header: r.Header()}
-	p.changes = &show.Changes{Time: traceTime}
+	o.Engine.Node = r.Header().Node
+	p := &replayer{app: a, reports: f.reports, kinds: kinds, header: r.Header(), changes: &show.Changes{Time: traceTime}}
 	if !f.virtual {
 		p.pace = &pace{clock: clock.Scaled(f.speed)}
 		p.pace.start = p.pace.clock.Now()
 	}
-	o := virtual.Options{Engine: engineConfig(), Flow: mihf.FlowSpec{RTT: f.rtt, Direction: mihf.DirectionReceive}}
-	o.Engine.Node = r.Header().Node
 	emit := func(now mihf.Time, d *mihf.Delivery, truth *mihf.Observation) error {
 		return p.emit(ctx, now, d, truth)
 	}
@@ -94,11 +90,20 @@ func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
 	return a.print(append([]string{""}, summary(&p.tally)...)...)
 }
 
-// engineConfig is that of the daemon's defaults, with its default predictor.
-func engineConfig() engine.Config {
-	cfg := engine.Defaults()
-	cfg.NewPredictor = func(mihf.LinkID) engine.Predictor { return level.New() }
-	return cfg
+// parse checks the flags.
+func (f *replayFlags) parse() (o virtual.Options, kinds mihf.KindSet, err error) {
+	if !(f.speed > 0) {
+		return o, 0, usagef("--speed %v: want a number above 0", f.speed)
+	}
+	if f.rtt < 0 {
+		return o, 0, usagef("--rtt %v: want a time, or 0", f.rtt)
+	}
+	o = virtual.Options{Engine: engine.Defaults(), Flow: mihf.FlowSpec{RTT: f.rtt, Direction: mihf.DirectionReceive}}
+	if o.Engine.NewPredictor, err = wiring.NewPredictor(f.method); err != nil {
+		return o, 0, usagef("--predictor: %w", err)
+	}
+	kinds, err = parseKinds(f.kinds)
+	return o, kinds, err
 }
 
 func openInput(name string) (io.ReadCloser, error) {

@@ -176,8 +176,12 @@ func (a *app) linkLines(l *mihf.LinkStatus) []string {
 		state += " for " + show.Span(a.ago(l.Since))
 	}
 	rows := [][]string{
-		{"link", show.Name(l.Link)}, {"state", state}, {"association", l.Association.String()},
-		{"poa", show.Name(l.PoA)}, {"ssid", show.SSID(l.SSID)}, {"path", paths(l)},
+		{"link", show.Name(l.Link)},
+		{"state", state},
+		{"association", l.Association.String()},
+		{"poa", show.Name(l.PoA)},
+		{"ssid", show.SSID(l.SSID)},
+		{"path", paths(l)},
 	}
 	rows = append(rows, factRows(l.Facts)...)
 	l.Values.All(func(p mihf.Parameter, v float64) bool {

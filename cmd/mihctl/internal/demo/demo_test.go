@@ -35,8 +35,9 @@ func TestRun(t *testing.T) {
 	if r.Prediction.LeadMs == nil || *r.Prediction.LeadMs < 300 || *r.Prediction.LeadMs > 5000 {
 		t.Errorf("prediction %+v", r.Prediction)
 	}
-	if r.Freeze.GRPC == nil || *r.Freeze.GRPC > *r.Prediction.LeadMs+1 {
-		t.Errorf("frozen before the announcement: %v", r.Freeze.GRPC)
+	const onTheWay = 200 // ms of trace time: what the time of an event may be off
+	if r.Freeze.GRPC == nil || *r.Freeze.GRPC > *r.Prediction.LeadMs+onTheWay {
+		t.Errorf("frozen %v ms before the loss, announced %v ms before", r.Freeze.GRPC, r.Prediction.LeadMs)
 	}
 	if r.Freeze.NATS != nil || r.Freeze.DBus != nil {
 		t.Error("a front that is not there was measured")
@@ -59,7 +60,7 @@ func TestRun(t *testing.T) {
 	} {
 		i := slices.Index(story, want)
 		if i < 0 {
-			t.Fatalf("no %q after that in the story %q", want, story)
+			t.Fatalf("no %q in the rest of the story, %q", want, story)
 		}
 		story = append(story[:i:i], story[i+1:]...)
 	}
@@ -72,6 +73,7 @@ func TestRun(t *testing.T) {
 
 // The names that others rely on.
 func checkJSON(t *testing.T, r *demo.Report) {
+	t.Helper()
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)

@@ -95,7 +95,7 @@ func (r *Report) fill(start mihf.Time) {
 	r.LossS = seconds(l.At.Sub(start))
 	if p, ok := l.Prediction.Get(); ok {
 		r.Outcome = l.Outcome.String()
-		r.Prediction = Prediction{ID: p.ID.String(), AnnouncedS: some(seconds(p.OpenedAt.Sub(start))), LeadMs: some(millis(l.At.Sub(p.OpenedAt)))}
+		r.Prediction = Prediction{ID: p.ID.String(), AnnouncedS: new(seconds(p.OpenedAt.Sub(start))), LeadMs: new(millis(l.At.Sub(p.OpenedAt)))}
 	}
 	r.freeze(l)
 }
@@ -113,7 +113,7 @@ func (r *Report) freeze(l *tally.Loss) {
 			frozen = e.at
 		case mihf.HintUnfreeze:
 			if e.at > l.At && frozen != 0 {
-				r.Freeze.GRPC, r.FrozenMs = some(millis(l.At.Sub(frozen))), some(millis(e.at.Sub(frozen)))
+				r.Freeze.GRPC, r.FrozenMs = new(millis(l.At.Sub(frozen))), new(millis(e.at.Sub(frozen)))
 				return
 			}
 			frozen = 0
@@ -121,11 +121,9 @@ func (r *Report) freeze(l *tally.Loss) {
 		}
 	}
 	if frozen != 0 {
-		r.Freeze.GRPC = some(millis(l.At.Sub(frozen)))
+		r.Freeze.GRPC = new(millis(l.At.Sub(frozen)))
 	}
 }
-
-func some(v float64) *float64 { return &v }
 
 // millis and seconds keep microseconds.
 func millis(d time.Duration) float64  { return math.Round(d.Seconds()*1e6) / 1e3 }

@@ -38,11 +38,11 @@ func TestFill(t *testing.T) {
 				event(1000, mihf.LinkGoingDown, 1, 0), hint(1100, mihf.HintFreeze, 0),
 				event(2000, mihf.LinkEventRollback, 1, mihf.OutcomeRollback), hint(2000, mihf.HintUnfreeze, mihf.UnfreezeRollback),
 			},
-			result{OK: true, Lead: some(500), Before: some(400), Frozen: some(2400), Outcome: "link_down", Rollbacks: 1, Needless: 1},
+			result{OK: true, Lead: new(float64(500)), Before: new(float64(400)), Frozen: new(float64(2400)), Outcome: "link_down", Rollbacks: 1, Needless: 1},
 		},
 		"too late": {
 			[]Entry{event(4990, mihf.LinkGoingDown, 1, 0), loss, hint(5010, mihf.HintFreeze, 0), event(5030, mihf.LinkDown, 1, mihf.OutcomeLinkDown)},
-			result{Lead: some(10), Before: some(-10), Outcome: "link_down"},
+			result{Lead: new(float64(10)), Before: new(float64(-10)), Outcome: "link_down"},
 		},
 		"missed": {[]Entry{loss}, result{Outcome: "missed"}},
 		"thawed before the loss": {
