@@ -69,8 +69,7 @@ func rough(line string) string {
 
 // The manual's examples give what it shows; "…" stands for any lines, or for the rest of
 // one.
-func TestManual(t *testing.T) {
-	f := startDaemon(t)
+func manual(t *testing.T, f *fixture) {
 	boot := f.prediction.Boot.String()
 	for _, x := range examples(t) {
 		t.Run(x.command, func(t *testing.T) {

@@ -59,7 +59,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print messages as JSON, one object a line")
 	f.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the daemon's answer")
 	root.AddCommand(
-		a.statusCommand(), a.linksCommand(), a.eventsCommand(), a.watchCommand(), a.hintsCommand(), a.getCommand(), a.thresholdCommand(),
+		a.statusCommand(), a.linksCommand(), a.lciCommand(), a.eventsCommand(), a.watchCommand(), a.hintsCommand(), a.getCommand(), a.thresholdCommand(),
 		a.recordCommand(), a.replayCommand(), a.explainCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root

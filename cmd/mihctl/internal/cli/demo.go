@@ -32,10 +32,14 @@ func (a *app) demoCommand() *cobra.Command {
 }
 
 func (a *app) demo(ctx context.Context, speed float64) error {
-	// An output that fails shows again at the end; it must not stop what is measured.
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	shown := func(e *demo.Entry) {
-		if !e.Revision() {
-			_ = a.print(timelineLine(e))
+		if e.Revision() {
+			return
+		}
+		if err := a.print(timelineLine(e)); err != nil {
+			cancel(err) // nobody sees the rest
 		}
 	}
 	if a.json {

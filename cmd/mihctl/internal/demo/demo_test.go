@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var shown []demo.Entry
-	r, err := demo.Run(t.Context(), 20, func(e *demo.Entry) { shown = append(shown, *e) })
+	r, err := demo.Run(t.Context(), 10, func(e *demo.Entry) { shown = append(shown, *e) })
 	if err != nil {
 		t.Fatal(err)
 	}
