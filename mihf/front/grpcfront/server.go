@@ -57,8 +57,8 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Sizes for many small connections: requests are short, and a write buffer is taken from
-// a pool while it is in use.
+// Sizes for many small connections. Each has its own small write buffer: gRPC's shared
+// ones are at least a page, and when an event goes to all, every connection holds one.
 const (
 	readBuffer    = 512
 	writeBuffer   = 1 << 10
@@ -139,6 +139,7 @@ func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
 		grpc.ConnectionTimeout(10 * time.Second),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(writeBuffer),
+		grpc.SharedWriteBuffer(false), //nolint:staticcheck // deprecated, but see the sizes above
 		grpc.WaitForHandlers(true),
 		grpc.UnaryInterceptor(s.guardUnary),
 		grpc.StreamInterceptor(s.guardStream),
