@@ -70,6 +70,7 @@ func rough(line string) string {
 // The manual's examples give what it shows; "…" stands for any lines, or for the rest of
 // one.
 func manual(t *testing.T, f *fixture) {
+	t.Helper()
 	boot := f.prediction.Boot.String()
 	for _, x := range examples(t) {
 		t.Run(x.command, func(t *testing.T) {

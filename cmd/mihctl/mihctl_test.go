@@ -144,6 +144,7 @@ func TestProgram(t *testing.T) {
 }
 
 func scripts(t *testing.T, f *fixture) {
+	t.Helper()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {

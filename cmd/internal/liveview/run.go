@@ -92,10 +92,8 @@ func full(ctx context.Context, c clients.Client, feed mihf.Feed, in, out *os.Fil
 	}
 	defer scr.close()
 	g, ctx := errgroup.WithContext(ctx)
-	v := &viewer{
-		screen: scr, deliveries: make(chan mihf.Delivery, 256), polled: make(chan polled, 1), poll: make(chan struct{}, 1),
-		wall: wallTime(clock.Boot(), "15:04:05"),
-	}
+	wall := wallTime(clock.Boot(), "15:04:05")
+	v := newViewer(scr.resized, func(s *state) error { return scr.show(s, clock.Boot().Now(), wall) })
 	g.Go(func() error { return v.follow(ctx, feed) })
 	g.Go(func() error { return v.ask(ctx, c) })
 	g.Go(func() error { return scr.readKeys(ctx) })
@@ -113,14 +111,20 @@ type polled struct {
 	err      error
 }
 
-// viewer joins what comes in and draws it. Its loop owns the state and the screen.
+// viewer joins what comes in and draws it. Its loop owns the state.
 type viewer struct {
-	screen     *screen
 	deliveries chan mihf.Delivery
 	polled     chan polled
 	poll       chan struct{} // asks for the state out of turn
-	wall       func(mihf.Time) string
+	resized    <-chan os.Signal
+	draw       func(*state) error // in the loop
 	state      state
+}
+
+func newViewer(resized <-chan os.Signal, draw func(*state) error) *viewer {
+	return &viewer{
+		deliveries: make(chan mihf.Delivery, 256), polled: make(chan polled, 1), poll: make(chan struct{}, 1), resized: resized, draw: draw,
+	}
 }
 
 // follow passes deliveries on. It waits for the loop, so that nothing queues up here.
@@ -171,7 +175,7 @@ func (v *viewer) ask(ctx context.Context, c clients.Client) error {
 	}
 }
 
-// loop owns the state and the screen.
+// loop owns the state. It draws at most every drawEvery.
 func (v *viewer) loop(ctx context.Context) error {
 	tick := time.NewTicker(tickEvery)
 	defer tick.Stop()
@@ -188,12 +192,11 @@ func (v *viewer) loop(ctx context.Context) error {
 			v.askNow()
 		case p := <-v.polled:
 			v.take(p)
-		case <-v.screen.resized:
-			v.screen.last = nil // whatever the terminal made of it
+		case <-v.resized:
 		case <-tick.C:
 		case <-draw.C:
 			changed, armed = false, false
-			if err := v.draw(); err != nil {
+			if err := v.draw(&v.state); err != nil {
 				return err
 			}
 		}
@@ -217,13 +220,4 @@ func (v *viewer) take(p polled) {
 		return
 	}
 	v.state.update(p.snapshot)
-}
-
-func (v *viewer) draw() error {
-	width, height, err := v.screen.size()
-	if err != nil {
-		return err
-	}
-	f := &frame{now: clock.Boot().Now(), clock: v.wall, width: width, height: height, colour: v.screen.colour}
-	return v.screen.draw(v.state.render(f), height)
 }

@@ -8,7 +8,9 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -260,4 +262,60 @@ func TestLines(t *testing.T) {
 		t.Error(err)
 	}
 	_, _ = r.Close(), w.Close()
+}
+
+// "It is drawn at most ten times a second, and only where something changed."
+func TestDrawnAtMostTenTimesASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var count atomic.Int64
+		v := newViewer(nil, func(*state) error { count.Add(1); return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- v.loop(ctx) }()
+		for range 2000 {
+			time.Sleep(time.Millisecond)
+			v.deliveries <- mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{Kind: mihf.LinkUp}}
+		}
+		if drawn := count.Load(); drawn < 15 || drawn > 21 {
+			t.Errorf("drawn %d times in 2 s of changes", drawn)
+		}
+		time.Sleep(time.Second)
+		before := count.Load()
+		time.Sleep(10 * time.Second)
+		if n := count.Load() - before; n > 10 {
+			t.Errorf("drawn %d times in 10 s without a change; ages need 10", n)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The state is asked for in turn, at once after an event, and never more often than drawn.
+func TestAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var count atomic.Int64
+		c := newFake()
+		c.fail = func() error { count.Add(1); return errors.New("no") }
+		v := newViewer(nil, func(*state) error { return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _ = v.loop(ctx) })
+		wg.Go(func() { _ = v.ask(ctx, c) })
+		time.Sleep(10 * time.Second)
+		if asked := count.Load(); asked < 35 || asked > 42 {
+			t.Errorf("asked %d times in 10 quiet seconds", asked)
+		}
+		count.Store(0)
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			v.deliveries <- mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{Kind: mihf.LinkUp}}
+		}
+		if asked := count.Load(); asked < 8 || asked > 12 {
+			t.Errorf("asked %d times in a second of changes", asked)
+		}
+		cancel()
+		wg.Wait()
+	})
 }

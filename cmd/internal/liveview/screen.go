@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"mihf.dev/mihf"
 )
 
 // Control sequences (ECMA-48, and the private modes that terminals agree on).
@@ -30,6 +32,8 @@ type screen struct {
 	stopW   *os.File
 	colour  bool
 	last    []byte // what is drawn
+	width   int    // then
+	height  int
 }
 
 // openScreen takes the terminal. Keys are read where in is a terminal too.
@@ -75,6 +79,19 @@ func (s *screen) size() (width, height int, err error) {
 		width, height = 80, 24
 	}
 	return width, height, nil
+}
+
+// show draws the state as it is at a moment; wall shows moments to people.
+func (s *screen) show(v *state, now mihf.Time, wall func(mihf.Time) string) error {
+	width, height, err := s.size()
+	if err != nil {
+		return err
+	}
+	if width != s.width || height != s.height {
+		s.width, s.height, s.last = width, height, nil // whatever the terminal made of it
+	}
+	f := &frame{now: now, clock: wall, width: width, height: height, colour: s.colour}
+	return s.draw(v.render(f), height)
 }
 
 // draw writes a frame, if it differs from the last one, at once.
