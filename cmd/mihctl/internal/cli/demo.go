@@ -84,7 +84,7 @@ func demoEnd(r *demo.Report) []string {
 		{"frozen before the loss", millis(r.Freeze.GRPC) + fmt.Sprintf(" (the flow needs %s ms)", show.Number(r.Flow.LeadMs))},
 		{"frozen for", millis(r.FrozenMs)},
 		{"outcome", r.Outcome},
-		{"taken back", fmt.Sprintf("%d, with %d needless freezes", r.Rollbacks, r.NeedlessFreeze)},
+		{"taken back", fmt.Sprintf("%d (needless freezes: %d)", r.Rollbacks, r.NeedlessFreeze)},
 		{"false alarms", fmt.Sprint(r.FalseAlarms)},
 	})...)
 }
