@@ -120,7 +120,7 @@ func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
 		e.flush(now)
 	case mihf.ObsResume, mihf.ObsTruth:
 	default:
-		if l := e.link(o); l != nil {
+		if l := e.link(now, o); l != nil {
 			e.observeLink(now, l, o)
 		}
 	}

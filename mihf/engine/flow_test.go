@@ -12,7 +12,7 @@ import (
 const quick = mihf.FlowID("quic")
 
 // both is a Wi-Fi link that is the kernel's choice, and a cellular one beside it.
-func both(t testing.TB, change ...func(*engine.Config)) *engineTest {
+func both(t failer, change ...func(*engine.Config)) *engineTest {
 	t.Helper()
 	h := onWiFi(t, change...)
 	h.give(wwan, cell4.facts())

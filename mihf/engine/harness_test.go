@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
-	"testing"
 	"time"
 
 	"mihf.dev/mihf"
@@ -46,7 +45,7 @@ func (s *scripted) Forecast(now mihf.Time, f *mihf.Forecast) bool {
 // engineTest drives one engine. Each item that comes out is checked against what must be
 // true of any history; one that a test did not want fails it.
 type engineTest struct {
-	t     testing.TB
+	t     failer
 	e     *engine.Engine
 	now   mihf.Time
 	tells map[mihf.LinkID]*scripted
@@ -54,7 +53,7 @@ type engineTest struct {
 	got   []queue.Item
 }
 
-func newEngine(t testing.TB, change ...func(*engine.Config)) *engineTest {
+func newEngine(t failer, change ...func(*engine.Config)) *engineTest {
 	t.Helper()
 	h := &engineTest{t: t, now: start, tells: map[mihf.LinkID]*scripted{}}
 	cfg := engine.Defaults()
@@ -131,6 +130,7 @@ func (h *engineTest) register(spec mihf.FlowSpec) mihf.Registration {
 
 func (h *engineTest) unregister(id mihf.FlowID) {
 	h.t.Helper()
+	h.advance(0) // as its owner does before every request
 	h.e.Unregister(id)
 	h.check.unregister(id)
 	h.take()
@@ -345,7 +345,7 @@ func tuple(local, remote string) mihf.Endpoints {
 }
 
 // onWiFi is an engine whose Wi-Fi link is up at access point A of "home".
-func onWiFi(t testing.TB, change ...func(*engine.Config)) *engineTest {
+func onWiFi(t failer, change ...func(*engine.Config)) *engineTest {
 	t.Helper()
 	h := newEngine(t, change...)
 	h.give(wlan, association(mihf.AssociationAuthorised, apA, "home"))

@@ -28,7 +28,7 @@ func (l *link) next() mihf.Time { return mihf.Sooner(l.machine.Next(), l.evaluat
 
 // link returns the link that the observation is about; nil where there is none and none
 // may be made.
-func (e *Engine) link(o *mihf.Observation) *link {
+func (e *Engine) link(now mihf.Time, o *mihf.Observation) *link {
 	if l := e.links[o.Link]; l != nil {
 		return l
 	}
@@ -44,6 +44,7 @@ func (e *Engine) link(o *mihf.Observation) *link {
 	if was >= 0 {
 		l = e.removed[was]
 		e.removed = slices.Delete(e.removed, was, was+1)
+		l.machine.Advance(now, &e.events) // periods that passed meanwhile
 	} else {
 		l = &link{id: o.Link, machine: linkstate.New(e.cfg.Link, o.Link, &e.ids)}
 	}
