@@ -170,7 +170,7 @@ func (b *Broker) post(h *mihf.Hint) {
 	}
 	s.epoch, s.made = h.Epoch, h.At
 	if n, ok := s.to.push(h, b.cfg.Mailbox+8*len(s.to.flows)); !ok {
-		s.to.over(fmt.Errorf("%w: %d hints waited", mihf.ErrSlow, n))
+		s.to.finish(fmt.Errorf("%w: %d hints waited", mihf.ErrSlow, n))
 	}
 	s.to.wait.wake()
 }
@@ -192,15 +192,15 @@ func (a *attachment) Next(buf []mihf.Delivery) (int, error) {
 		return 0, fmt.Errorf("%w: no room for a delivery", mihf.ErrInvalid)
 	}
 	for {
-		if err := a.Err(); err != nil {
-			return 0, err
+		if a.wait.over() {
+			return 0, a.Err()
 		}
 		closing := a.b.closing.Load() // before the last look into the mailbox
 		if n := a.take(buf); n > 0 {
 			return n, nil
 		}
 		if closing {
-			a.over(mihf.ErrClosed)
+			a.finish(mihf.ErrClosed)
 			continue
 		}
 		a.wait.sleep(a.ready)
@@ -208,7 +208,7 @@ func (a *attachment) Next(buf []mihf.Delivery) (int, error) {
 }
 
 func (a *attachment) ready() bool {
-	if a.b.closing.Load() || a.Err() != nil {
+	if a.b.closing.Load() {
 		return true
 	}
 	a.mu.Lock()
@@ -245,10 +245,11 @@ func (a *attachment) Close() {
 	a.end(mihf.ErrClosed)
 }
 
-func (a *attachment) over(why error) {
-	if !a.finish(why) {
+func (a *attachment) finish(why error) {
+	if !a.ending.finish(why) {
 		return
 	}
+	a.wait.end()
 	a.b.live.Add(-1)
 	if errors.Is(why, mihf.ErrSlow) {
 		a.b.counts.slow.Add(1)
@@ -258,8 +259,7 @@ func (a *attachment) over(why error) {
 
 // end finishes the attachment and the registration of its flows.
 func (a *attachment) end(why error) {
-	a.over(why)
-	a.wait.wake()
+	a.finish(why)
 	_ = a.b.do(context.Background(), func(mihf.Time) { // fails only where the broker has ended too
 		for id := range a.flows {
 			a.b.release(a, id)

@@ -57,11 +57,14 @@ type Broker struct {
 	stopped  chan struct{} // closed when Run has ended
 	started  mihf.Time
 
-	mu        sync.RWMutex // guards log: the loop writes, feeds read
 	log       *queue.Log
 	published atomic.Uint64 // the log's last sequence
 	closing   atomic.Bool   // nothing more will be published
 	live      atomic.Int64  // feeds and attachments that have not ended
+
+	_  line
+	mu sync.RWMutex // guards log: the loop writes, feeds read
+	_  line
 
 	// Owned by the loop.
 	engine    *engine.Engine
@@ -78,6 +81,9 @@ type Broker struct {
 
 	counts counts
 }
+
+// line keeps what many readers write to off the cache lines of what all of them read.
+type line [64]byte
 
 // counts are shown in Status.
 type counts struct {
@@ -107,6 +113,11 @@ func (b *Broker) Boot() mihf.BootID { return b.cfg.Engine.Boot }
 // Observe publishes an observation. It copies o, and waits while the loop is
 // [Config.Inputs] observations behind; after Run has ended it does nothing.
 func (b *Broker) Observe(o *mihf.Observation) {
+	select {
+	case b.inputs <- *o: // a select of two costs more
+		return
+	default:
+	}
 	select {
 	case b.inputs <- *o:
 	case <-b.stopped:
@@ -231,7 +242,7 @@ func (b *Broker) publish() {
 		b.unchecked = 0
 		b.endOverrun()
 	}
-	b.wakeFeeds()
+	b.serveFeeds()
 	b.handle(items)
 }
 
@@ -240,7 +251,7 @@ func (b *Broker) stop() {
 	b.engine.Shutdown(b.Now())
 	b.publish()
 	b.closing.Store(true)
-	b.wakeFeeds()
+	b.serveFeeds()
 	for a := range b.attached {
 		a.wait.wake()
 	}

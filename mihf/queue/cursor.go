@@ -10,6 +10,8 @@ import (
 
 // Filter decides what a cursor delivers. It must not change while the cursor is in use.
 type Filter interface {
+	// Whole returns the kinds whose events all pass: for them Event is not asked.
+	Whole() mihf.KindSet
 	// Kind reports whether events of the kind may pass at all.
 	Kind(mihf.Kind) bool
 	Event(*mihf.Event) bool
@@ -18,14 +20,19 @@ type Filter interface {
 
 // Cursor is one subscriber's place in a [Log].
 type Cursor struct {
-	filter    Filter
-	kept      uint64 // next place to look at
-	loose     uint64
-	passed    uint64 // DropOldest items before loose
-	last      uint64 // sequence of the last delivery
+	// What every delivery needs comes first, within a cache line: a hundred readers that
+	// have each other's core and cache in turn wait for little else.
+	last   uint64 // sequence of the last delivery
+	kept   uint64 // next place to look at
+	loose  uint64
+	passed uint64 // DropOldest items before loose
+	owed   uint64 // sequence of the oldest thing to make up for; none if there is none
+	whole  mihf.KindSet
+	filter Filter
+
 	behind    []behind
 	lost      lost
-	skipped   map[*series]uint32 // how many of a series were passed over
+	skipped   map[*series]uint32 // how many of a series were passed over; nil: none
 	conflated uint64             // in total
 }
 
@@ -54,17 +61,20 @@ func (x *lost) more(last, to, items uint64) {
 
 // Start places a new cursor behind everything that is in the log. Its first delivery
 // names the log's newest sequence as the one before it.
-func (l *Log) Start(f Filter) *Cursor {
-	return &Cursor{filter: f, kept: l.kept.head, loose: l.loose.head, passed: l.detections.appended, last: l.last}
+func (l *Log) Start(f Filter) Cursor {
+	return Cursor{
+		filter: f, whole: f.Whole(), kept: l.kept.head, loose: l.loose.head, passed: l.detections.appended,
+		last: l.last, owed: none,
+	}
 }
 
-// Resume places a new cursor behind sequence after. It returns nil if a never-drop item
-// that followed it is gone, or if it is not reached yet.
-func (l *Log) Resume(f Filter, after uint64) *Cursor {
+// Resume places a new cursor behind sequence after. It fails if a never-drop item that
+// followed it is gone, or if it is not reached yet.
+func (l *Log) Resume(f Filter, after uint64) (c Cursor, ok bool) {
 	if after > l.last || after < l.gone {
-		return nil
+		return c, false
 	}
-	c := l.Start(f)
+	c = l.Start(f)
 	c.last = after
 	for it := l.kept.at(c.kept - 1); it != nil && it.Sequence > after; it = l.kept.at(c.kept - 1) {
 		c.kept--
@@ -76,12 +86,13 @@ func (l *Log) Resume(f Filter, after uint64) *Cursor {
 		}
 	}
 	if c.loose == l.loose.tail && c.loose > 0 {
-		l.catchUp(c)
+		l.catchUp(&c)
 		if l.detections.newest > after && f.Kind(mihf.LinkDetected) {
 			c.lost = lost{from: after, to: l.detections.newest}
+			c.owe()
 		}
 	}
-	return c
+	return c, true
 }
 
 // Unread returns how many items of any kind the cursor has not looked at.
@@ -107,7 +118,9 @@ func (l *Log) Read(c *Cursor, buf []mihf.Delivery) (int, error) {
 	for n < len(buf) {
 		more, delivered := l.step(c, &buf[n])
 		if !more {
-			clear(c.skipped) // of series that were forgotten meanwhile
+			if len(c.skipped) > 0 {
+				clear(c.skipped) // of series that were forgotten meanwhile
+			}
 			break
 		}
 		if delivered {
@@ -132,7 +145,7 @@ func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
 	}
 	first := min(keptSeq, looseSeq)
 	switch {
-	case c.owes() < first:
+	case c.owed < first:
 		return true, c.makeUp(d)
 	case first == none:
 		return false, false
@@ -147,6 +160,8 @@ func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
 	return true, c.offerLoose(d, loose)
 }
 
+func (c *Cursor) passes(e *mihf.Event) bool { return c.whole.Has(e.Kind) || c.filter.Event(e) }
+
 func (c *Cursor) offer(d *mihf.Delivery, it *Item) bool {
 	if it.IsHint {
 		if !c.filter.Hint(&it.Hint) {
@@ -157,7 +172,7 @@ func (c *Cursor) offer(d *mihf.Delivery, it *Item) bool {
 		c.last = it.Sequence
 		return true
 	}
-	if !c.filter.Event(&it.Event) {
+	if !c.passes(&it.Event) {
 		return false
 	}
 	c.deliver(d, &it.Event, 0)
@@ -166,7 +181,7 @@ func (c *Cursor) offer(d *mihf.Delivery, it *Item) bool {
 
 func (c *Cursor) offerLoose(d *mihf.Delivery, it *looseItem) bool {
 	switch {
-	case !c.filter.Event(&it.event):
+	case !c.passes(&it.event):
 		return false
 	case it.series == nil:
 		c.deliver(d, &it.event, 0)
@@ -199,27 +214,26 @@ func (c *Cursor) replaced(s *series) uint32 {
 	return n
 }
 
-// owes returns the sequence of the oldest thing that the cursor must make up for.
-func (c *Cursor) owes() uint64 {
-	seq := uint64(none)
+// owe notes the sequence of the oldest thing that the cursor must make up for.
+func (c *Cursor) owe() {
+	c.owed = none
 	if len(c.behind) > 0 {
-		seq = c.behind[0].sequence
+		c.owed = c.behind[0].sequence
 	}
 	if c.lost.to > 0 {
-		seq = min(seq, c.lost.to)
+		c.owed = min(c.owed, c.lost.to)
 	}
-	return seq
 }
 
-// makeUp delivers what owes told of.
+// makeUp delivers what is owed.
 func (c *Cursor) makeUp(d *mihf.Delivery) bool {
-	if c.lost.to == c.owes() {
+	defer c.owe()
+	if c.lost.to == c.owed {
 		c.stateGap(d)
 		return true
 	}
 	b := c.behind[0]
-	c.behind = c.behind[1:]
-	if len(c.behind) == 0 {
+	if c.behind = c.behind[1:]; len(c.behind) == 0 {
 		c.behind = nil
 	}
 	if b.newest.Sequence != b.sequence {
@@ -254,9 +268,10 @@ func (l *Log) catchUp(c *Cursor) {
 	oldest := l.loose.at(l.loose.tail).event.Sequence
 	c.behind = c.behind[:0]
 	for s := l.newest.ends.older; s != l.newest.ends && s.newest.Sequence > c.last; s = s.older {
-		if s.newest.Sequence < oldest && c.filter.Event(&s.newest) {
+		if s.newest.Sequence < oldest && c.passes(&s.newest) {
 			c.behind = append(c.behind, behind{s, s.newest.Sequence})
 		}
 	}
 	slices.Reverse(c.behind)
+	c.owe()
 }

@@ -23,6 +23,13 @@ type filter struct {
 	noHints bool
 }
 
+func (f *filter) Whole() mihf.KindSet {
+	if len(f.links) > 0 {
+		return 0
+	}
+	return ^f.refused
+}
+
 func (f *filter) Kind(k mihf.Kind) bool { return !f.refused.Has(k) }
 
 func (f *filter) Event(e *mihf.Event) bool {
@@ -69,6 +76,20 @@ func (b *bench) detected(n int) {
 func (b *bench) hint(link mihf.LinkID) {
 	b.seq++
 	b.log.AppendHint(&mihf.Hint{Sequence: b.seq, Link: link, Kind: mihf.HintFreeze})
+}
+
+func (b *bench) start(f *filter) *queue.Cursor {
+	c := b.log.Start(f)
+	return &c
+}
+
+func (b *bench) resume(f *filter, after uint64) *queue.Cursor {
+	b.Helper()
+	c, ok := b.log.Resume(f, after)
+	if !ok {
+		b.Fatalf("cannot resume behind %d", after)
+	}
+	return &c
 }
 
 // want reads until all is read and compares with deliveries as show writes them.

@@ -11,7 +11,7 @@ import (
 
 func TestOrderAndFilter(t *testing.T) {
 	b := newBench(t, 16, 16)
-	all, mine := b.log.Start(&filter{}), b.log.Start(&filter{links: []mihf.LinkID{wwan}, refused: mihf.Kinds(mihf.LinkDetected)})
+	all, mine := b.start(&filter{}), b.start(&filter{links: []mihf.LinkID{wwan}, refused: mihf.Kinds(mihf.LinkDetected)})
 	b.kept(1)
 	b.report(wwan, mihf.ParamRSRP)
 	b.hint(wwan)
@@ -27,7 +27,7 @@ func TestStartIsBehindEverything(t *testing.T) {
 	b.kept(3)
 	b.detected(2)
 	b.report(wlan, mihf.ParamRSSI)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	b.want(c)
 	b.kept(1)
 	b.want(c, "6>7 link_up")
@@ -38,7 +38,7 @@ func TestStartIsBehindEverything(t *testing.T) {
 func TestNeverDropOrSlow(t *testing.T) {
 	for _, refused := range []mihf.KindSet{0, mihf.Kinds(mihf.LinkUp)} {
 		b := newBench(t, 4, 4)
-		c := b.log.Start(&filter{refused: refused, noHints: true})
+		c := b.start(&filter{refused: refused, noHints: true})
 		b.kept(3)
 		b.hint(wlan)
 		if b.log.Overrun(c) {
@@ -58,7 +58,7 @@ func TestNeverDropOrSlow(t *testing.T) {
 // the older ones it stands for."
 func TestConflation(t *testing.T) {
 	b := newBench(t, 16, 16)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	b.report(wlan, mihf.ParamRSSI)
 	b.report(wlan, mihf.ParamRTT)
 	b.report(wwan, mihf.ParamRSSI)
@@ -75,7 +75,7 @@ func TestConflation(t *testing.T) {
 
 func TestSeriesAreSensorsAndFlows(t *testing.T) {
 	b := newBench(t, 16, 16)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	for _, name := range []string{"a", "b", "a"} {
 		b.event(mihf.Event{Kind: mihf.SensorConditionChanged, Condition: &mihf.SensorCondition{Sensor: name}})
 		b.event(mihf.Event{Kind: mihf.ShareReport, ShareReport: &mihf.ShareReportPayload{Flow: mihf.FlowID(name)}})
@@ -86,7 +86,7 @@ func TestSeriesAreSensorsAndFlows(t *testing.T) {
 // The newest of a series comes even where the ring forgot it, at its place in the order.
 func TestNewestSurvivesTheRing(t *testing.T) {
 	b := newBench(t, 64, 4)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	b.report(wlan, mihf.ParamRSSI) // 1
 	b.kept(1)
 	b.report(wlan, mihf.ParamRTT) // 3: the newest of its series
@@ -104,7 +104,7 @@ func TestNewestSurvivesTheRing(t *testing.T) {
 // order of the newest that is lost."
 func TestDroppedIsStated(t *testing.T) {
 	b := newBench(t, 64, 4)
-	c, blind := b.log.Start(&filter{}), b.log.Start(&filter{refused: mihf.Kinds(mihf.LinkDetected)})
+	c, blind := b.start(&filter{}), b.start(&filter{refused: mihf.Kinds(mihf.LinkDetected)})
 	b.kept(1)
 	b.detected(6) // 2 and 3 fall out
 	b.want(c, "0>1 link_up", "1>3 gap from 0: up to 2 link_detected dropped",
@@ -116,7 +116,7 @@ func TestDroppedIsStated(t *testing.T) {
 
 func TestGapGrowsUntilStated(t *testing.T) {
 	b := newBench(t, 64, 2)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	one := make([]mihf.Delivery, 1)
 	b.kept(2)
 	b.detected(3) // 3 falls out
@@ -134,18 +134,18 @@ func TestResume(t *testing.T) {
 	b := newBench(t, 4, 2)
 	b.kept(6) // 1 and 2 fall out
 	for after, ok := range map[uint64]bool{0: false, 1: false, 2: true, 3: true, 6: true, 7: false} {
-		if c := b.log.Resume(&filter{}, after); (c != nil) != ok {
-			t.Errorf("resume behind %d: got %v, want %v", after, c != nil, ok)
+		if _, got := b.log.Resume(&filter{}, after); got != ok {
+			t.Errorf("resume behind %d: got %v, want %v", after, got, ok)
 		}
 	}
-	b.want(b.log.Resume(&filter{}, 4), "4>5 link_up", "5>6 link_up")
-	b.want(b.log.Resume(&filter{}, 6))
+	b.want(b.resume(&filter{}, 4), "4>5 link_up", "5>6 link_up")
+	b.want(b.resume(&filter{}, 6))
 	b.report(wlan, mihf.ParamRSSI) // 7
 	b.detected(3)                  // 8 falls out
-	b.want(b.log.Resume(&filter{}, 5), "5>6 link_up", "6>7 link_parameters_report",
+	b.want(b.resume(&filter{}, 5), "5>6 link_up", "6>7 link_parameters_report",
 		"7>8 gap from 5: link_detected dropped", "8>9 link_detected", "9>10 link_detected")
-	b.want(b.log.Resume(&filter{}, 8), "8>9 link_detected", "9>10 link_detected")
-	b.want(b.log.Resume(&filter{}, 9), "9>10 link_detected")
+	b.want(b.resume(&filter{}, 8), "8>9 link_detected", "9>10 link_detected")
+	b.want(b.resume(&filter{}, 9), "9>10 link_detected")
 }
 
 // "The newest items of 16,384 series are kept": the one silent longest is forgotten, and
@@ -158,11 +158,11 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	share(0)
 	share(0)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	for i := range limit {
 		share(1 + i)
 	}
-	late := b.log.Resume(&filter{}, 0)
+	late := b.resume(&filter{}, 0)
 	b.event(mihf.Event{Kind: mihf.LinkUp})
 	got := 0
 	buf := make([]mihf.Delivery, 100)
@@ -203,7 +203,7 @@ func TestSequenceMustRise(t *testing.T) {
 // "Append and Read allocate nothing once the rings have their size."
 func TestNoAllocation(t *testing.T) {
 	b := newBench(t, 64, 64)
-	c := b.log.Start(&filter{})
+	c := b.start(&filter{})
 	buf := make([]mihf.Delivery, 16)
 	round := func() {
 		b.kept(4)

@@ -73,7 +73,7 @@ type twinCursor struct {
 	lost   mihf.Gap
 	stood  map[series]int // items of a series not delivered since one was
 	outran bool
-	real   *queue.Cursor
+	real   queue.Cursor
 }
 
 type series struct {
@@ -219,11 +219,11 @@ func (m *model) start(t *rapid.T) {
 
 func (m *model) resume(t *rapid.T) {
 	f, after := drawFilter(t), rapid.Uint64Range(0, m.seq+1).Draw(t, "after")
-	real := m.log.Resume(f, after)
-	if ok := m.twin.resumable(after, m.log.Last()); ok != (real != nil) {
-		t.Fatalf("resume behind %d: got %v, want %v", after, real != nil, ok)
+	real, got := m.log.Resume(f, after)
+	if ok := m.twin.resumable(after, m.log.Last()); ok != got {
+		t.Fatalf("resume behind %d: got %v, want %v", after, got, ok)
 	}
-	if real != nil {
+	if got {
 		c := m.twin.resume(f, after)
 		c.real = real
 		m.cursors = append(m.cursors, c)
@@ -238,8 +238,8 @@ func (m *model) read(t *rapid.T) {
 	c, buf := m.cursors[i], make([]mihf.Delivery, rapid.IntRange(1, 8).Draw(t, "room"))
 	previous := c.last
 	seqs, gaps, stands, slow := m.twin.read(c, len(buf))
-	n, err := m.log.Read(c.real, buf)
-	if slow != errors.Is(err, mihf.ErrSlow) || slow != m.log.Overrun(c.real) {
+	n, err := m.log.Read(&c.real, buf)
+	if slow != errors.Is(err, mihf.ErrSlow) || slow != m.log.Overrun(&c.real) {
 		t.Fatalf("read: %v, want slow %v", err, slow)
 	}
 	if slow {
@@ -269,7 +269,7 @@ func TestReadsSideBySide(t *testing.T) {
 	b := newBench(t, 64, 16)
 	cursors := make([]*queue.Cursor, 8)
 	for i := range cursors {
-		cursors[i] = b.log.Start(&filter{})
+		cursors[i] = b.start(&filter{})
 	}
 	b.kept(20)
 	b.detected(20)

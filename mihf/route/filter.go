@@ -47,6 +47,17 @@ func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, access *Access) (*Fi
 // Kind reports whether events of the kind may pass.
 func (f *Filter) Kind(k mihf.Kind) bool { return f.kinds == 0 || f.kinds.Has(k) }
 
+// Whole returns the kinds whose events all pass.
+func (f *Filter) Whole() mihf.KindSet {
+	switch {
+	case len(f.links) > 0:
+		return 0
+	case f.kinds == 0:
+		return ^mihf.KindSet(0)
+	}
+	return f.kinds
+}
+
 // Event reports whether the event passes. An event without a link passes any choice of
 // links.
 func (f *Filter) Event(e *mihf.Event) bool {
