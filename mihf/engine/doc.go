@@ -15,8 +15,18 @@
 //     them are limited, and what is refused is counted.
 //   - From a radio observation to the hints it causes nothing is allocated once the
 //     buffers have their size.
+//   - An input never overtakes what was due before it; after Advance nothing is due.
+//   - A default route that is away for less than [Config.RouteHold] moves no flow; a flow
+//     follows the kernel's mere preference at most once in a hold-down, and never back to a
+//     link in hold-down.
+//   - While Link_Down is withheld for a roam no flow is moved.
+//   - A flow that needs its address is given up only when its link has had a usable path
+//     without that address for [Config.AddressHold].
+//   - What was forecast before a suspend ends with it, to recovery.
 //
 // # Limits
 //
-// Used by one goroutine. It knows no caller: who may ask for what is decided before.
+// Used by one goroutine. It knows no caller: who may ask for what is decided before. A
+// withdrawn default route is not told apart from one that is only being replaced: both are
+// held. Without a history of data-path gaps a network-ordered handover freezes nobody.
 package engine

@@ -228,6 +228,25 @@ func TestAddressReturnsLate(t *testing.T) {
 	}
 }
 
+// A flow whose address is on no link yet may be placed by a guess; that is no home that
+// could come back without it.
+func TestGuessedPlaceIsNoHome(t *testing.T) {
+	h := newEngine(t)
+	h.give(wwan, cell4.facts())
+	h.give("", egress(wwan))
+	h.register(mihf.FlowSpec{ID: "f", Tuples: []mihf.Endpoints{tuple("192.0.2.7", "203.0.113.1")}, LateFreeze: true})
+	h.advance(time.Minute)
+	h.give(wwan, cell4.facts())
+	if n := h.kinds(); n["abandon"] != 0 || h.flow("f").Link != wwan {
+		t.Errorf("%v", n)
+	}
+	h.give(wlan, wifi4.facts())
+	if h.flow("f").Link != wlan {
+		t.Error("not where its address is")
+	}
+	h.drop()
+}
+
 // An address that is on the link and still tentative is not gone.
 func TestTentativeAddressIsNotGone(t *testing.T) {
 	h := newEngine(t)
