@@ -33,7 +33,7 @@ func Follow(ctx context.Context, req mihf.SubscribeRequest, open Open) (mihf.Fee
 		return nil, err
 	}
 	f.ctx, f.cancel = own, cancel
-	f.stop = context.AfterFunc(own, func() { f.finish(context.Cause(own)) })
+	context.AfterFunc(own, func() { f.finish(context.Cause(own)) })
 	return f, nil
 }
 
@@ -47,7 +47,6 @@ type place struct {
 type follower struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
-	stop    func() bool
 	open    Open
 	req     mihf.SubscribeRequest
 	stream  Stream // nil: lost
@@ -68,6 +67,9 @@ func (f *follower) Next(buf []mihf.Delivery) (int, error) {
 	}
 	for {
 		if err := f.Err(); err != nil {
+			if f.stream != nil {
+				f.lost(err)
+			}
 			return 0, err
 		}
 		if n := copy(buf, f.pending); n > 0 {
@@ -199,6 +201,5 @@ func (f *follower) finish(why error) {
 		f.err = why
 		close(f.done)
 	})
-	f.stop()
 	f.cancel(why)
 }

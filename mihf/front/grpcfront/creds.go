@@ -46,7 +46,7 @@ func (callerInfo) AuthType() string { return "mihf" }
 // ServerHandshake finds out who the caller is.
 func (c *callerCreds) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	plain := raw
-	if counted, ok := raw.(*countedConn); ok {
+	if counted, ok := raw.(*conn); ok {
 		plain = counted.Conn
 	}
 	if u, ok := plain.(*net.UnixConn); ok {

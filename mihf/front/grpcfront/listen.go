@@ -150,38 +150,79 @@ func giveGroup(path, group string) error {
 	return nil
 }
 
-// countedListener closes what comes beyond a number of connections.
-type countedListener struct {
-	net.Listener
-	max     int64
-	open    *atomic.Int64
-	refused *atomic.Uint64
+// connections are the open ones of a server, also while they shake hands.
+type connections struct {
+	max     int
+	refused atomic.Uint64
+
+	mu    sync.Mutex // guards the following
+	open  map[*conn]struct{}
+	ended bool
 }
 
-// Accept waits for a connection below the limit.
-func (l countedListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.open.Add(1) <= l.max {
-			return &countedConn{Conn: c, open: l.open}, nil
-		}
-		l.open.Add(-1)
-		l.refused.Add(1)
-		_ = c.Close() // refused: nobody is told its error
+// count returns how many are open.
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
+}
+
+// add takes a connection; nil where it was closed because there are too many.
+func (c *connections) add(raw net.Conn) net.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended || len(c.open) >= c.max {
+		c.refused.Add(1)
+		_ = raw.Close() // refused: nobody is told its error
+		return nil
+	}
+	x := &conn{Conn: raw, of: c}
+	if c.open == nil {
+		c.open = map[*conn]struct{}{}
+	}
+	c.open[x] = struct{}{}
+	return x
+}
+
+// end closes what is open. gRPC does so for connections that have shaken hands only, and
+// would wait for the others.
+func (c *connections) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	for x := range c.open {
+		_ = x.Conn.Close() // ended on purpose
 	}
 }
 
-type countedConn struct {
+// boundedListener closes what comes beyond the bound.
+type boundedListener struct {
+	net.Listener
+	to *connections
+}
+
+// Accept waits for a connection below the bound.
+func (l boundedListener) Accept() (net.Conn, error) {
+	for {
+		raw, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.to.add(raw); c != nil {
+			return c, nil
+		}
+	}
+}
+
+type conn struct {
 	net.Conn
-	open *atomic.Int64
-	once sync.Once
+	of *connections
 }
 
 // Close closes the connection and no longer counts it.
-func (c *countedConn) Close() error {
-	c.once.Do(func() { c.open.Add(-1) })
+func (c *conn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.open, c)
+	c.of.mu.Unlock()
 	return c.Conn.Close()
 }

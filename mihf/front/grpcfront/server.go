@@ -81,10 +81,9 @@ type Server struct {
 	ready   chan struct{}
 	readers sync.WaitGroup // of requests on Attach and Record streams
 	encoded encodings
-	counts  struct {
-		connections                                    atomic.Int64
-		refusedConnections, panics, encodeErrors, sent atomic.Uint64
-	}
+	counts  struct{ panics, encodeErrors, sent atomic.Uint64 }
+
+	connections connections
 }
 
 // Counts are what a server has done since New.
@@ -113,6 +112,7 @@ func New(o Options) (*Server, error) {
 		}
 	}
 	s := &Server{o: o, broker: o.Broker, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
+	s.connections.max = o.MaxConnections
 	s.encoded.node = o.Broker.Node()
 	s.grpc = grpc.NewServer(s.options(creds)...)
 	mihv1.RegisterEventServiceServer(s.grpc, s)
@@ -155,8 +155,8 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // Counts returns what the server has done.
 func (s *Server) Counts() Counts {
 	return Counts{
-		Connections:        int(s.counts.connections.Load()),
-		RefusedConnections: s.counts.refusedConnections.Load(),
+		Connections:        s.connections.count(),
+		RefusedConnections: s.connections.refused.Load(),
 		Sent:               s.counts.sent.Load(),
 		EncodeErrors:       s.counts.encodeErrors.Load(),
 		Panics:             s.counts.panics.Load(),
@@ -172,9 +172,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, ln := range s.o.Listeners {
 		g.Go(func() error {
 			defer cancel() // one listener that fails ends the others
-			err := s.grpc.Serve(countedListener{
-				Listener: ln, max: int64(s.o.MaxConnections), open: &s.counts.connections, refused: &s.counts.refusedConnections,
-			})
+			err := s.grpc.Serve(boundedListener{Listener: ln, to: &s.connections})
 			if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 				return fmt.Errorf("gRPC front on %v: %w", ln.Addr(), err)
 			}
@@ -195,7 +193,10 @@ func (s *Server) Run(ctx context.Context) error {
 // stop lets streams end by themselves for a while, then ends them.
 func (s *Server) stop() {
 	s.health.Shutdown()
-	timer := time.AfterFunc(s.o.Grace, s.grpc.Stop)
+	timer := time.AfterFunc(s.o.Grace, func() {
+		s.connections.end()
+		s.grpc.Stop()
+	})
 	s.grpc.GracefulStop()
 	timer.Stop()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -318,6 +319,26 @@ func TestRunEndsWithinGrace(t *testing.T) {
 	wantCode(t, "Subscribe", err, codes.Unavailable)
 	_, err = at.Recv()
 	wantCode(t, "Attach", err, codes.Unavailable)
+}
+
+// A peer that connected and never spoke does not hold up the end either.
+func TestRunEndsWithSilentPeer(t *testing.T) {
+	s, path, stop := serve(t, newFake(), Options{Grace: time.Millisecond})
+	silent, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for s.Counts().Connections == 0 {
+		runtime.Gosched()
+	}
+	stop()
+	if _, err := silent.Read(make([]byte, 4096)); err == nil {
+		_, err = io.ReadAll(silent) // the server's settings may come first
+		if err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Error(err)
+		}
+	}
 }
 
 // What the broker still says when it ends is delivered.
