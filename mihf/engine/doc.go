@@ -19,7 +19,8 @@
 //   - A default route that is away for less than [Config.RouteHold] moves no flow; a flow
 //     follows the kernel's mere preference at most once in a hold-down, and never back to a
 //     link in hold-down.
-//   - While Link_Down is withheld for a roam no flow is moved.
+//   - While Link_Down is withheld for a roam no flow is moved, unless the kernel itself
+//     prefers another link meanwhile.
 //   - A flow that needs its address is given up only when its link has had a usable path
 //     without that address for [Config.AddressHold].
 //   - What was forecast before a suspend ends with it, to recovery.
