@@ -53,7 +53,9 @@ func (c *Config) setDefaults() {
 type Broker struct {
 	cfg      Config
 	inputs   chan mihf.Observation
-	requests chan func(now mihf.Time)
+	requests chan *request
+	turn     sleeper       // who has it owns the loop's state
+	rang     atomic.Bool   // the timer fired or Run's context ended, and nobody looked since
 	stopped  chan struct{} // closed when Run has ended
 	started  mihf.Time
 
@@ -66,9 +68,10 @@ type Broker struct {
 	mu sync.RWMutex // guards log: the loop writes, feeds read
 	_  line
 
-	// Owned by the loop.
+	// Owned by the loop, which is who has the turn.
 	engine    *engine.Engine
-	due       mihf.Time        // when the engine wants to be woken; zero: never
+	due       mihf.Time // when the engine wants to be woken; zero: never
+	timer     *time.Timer
 	armed     mihf.Time        // what the timer is set for; zero: it is not
 	input     mihf.Observation // the one being taken
 	handed    mihf.Delivery    // what handlers are given
@@ -94,7 +97,8 @@ type counts struct {
 func New(cfg Config) *Broker {
 	cfg.setDefaults()
 	return &Broker{
-		cfg: cfg, inputs: make(chan mihf.Observation, cfg.Inputs), requests: make(chan func(mihf.Time)),
+		cfg: cfg, inputs: make(chan mihf.Observation, cfg.Inputs), requests: make(chan *request, 64),
+		turn:    newSleeper(),
 		stopped: make(chan struct{}), log: queue.NewLog(cfg.Replay, cfg.Reports),
 		engine: engine.New(cfg.Engine), sessions: map[mihf.FlowID]*session{}, attached: map[*attachment]struct{}{},
 		started: cfg.Clock.Now(),
@@ -111,16 +115,23 @@ func (b *Broker) Node() mihf.NodeID { return b.cfg.Engine.Node }
 func (b *Broker) Boot() mihf.BootID { return b.cfg.Engine.Boot }
 
 // Observe publishes an observation. It copies o, and waits while the loop is
-// [Config.Inputs] observations behind; after Run has ended it does nothing.
+// [Config.Inputs] observations behind; after Run has ended it does nothing. Where the loop
+// is asleep, the caller does its work instead of waking it: what comes of the observation,
+// handlers too, then happens within Observe. So call it without a lock that a handler
+// takes.
 func (b *Broker) Observe(o *mihf.Observation) {
 	select {
-	case b.inputs <- *o: // a select of two costs more
-		return
-	default:
-	}
-	select {
 	case b.inputs <- *o:
-	case <-b.stopped:
+	default:
+		select {
+		case b.inputs <- *o:
+		case <-b.stopped:
+			return
+		}
+	}
+	if b.turn.catch() {
+		defer b.turn.rest(b.waiting)
+		b.step()
 	}
 }
 
@@ -130,61 +141,63 @@ const maxBatch = 32
 // Run is the loop. It owns the engine until ctx ends, and returns nil. It may be called
 // once.
 func (b *Broker) Run(ctx context.Context) error {
+	b.timer = time.AfterFunc(0, b.ring)
+	defer b.timer.Stop()
+	stop := context.AfterFunc(ctx, b.ring)
+	defer stop()
 	defer b.stop()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case b.input = <-b.inputs:
-			b.takeInputs()
-		case f := <-b.requests:
-			b.takeRequest(f)
-		case <-timer.C:
-			b.armed = 0
-			b.engine.Advance(b.Now())
-		}
-		b.publish()
+	for ctx.Err() == nil {
+		b.step()
+		b.answer()
 		b.watchPeers()
-		b.arm(timer)
+		b.turn.sleep(b.waiting)
 	}
+	return nil
 }
 
-// takeInputs takes the input that has arrived and the others that wait.
-func (b *Broker) takeInputs() {
-	for n := 1; ; n++ {
-		now := b.Now()
-		b.advance(now)
-		b.counts.observations.Add(1)
-		for _, t := range b.taps {
-			t.offer(&b.input)
-		}
-		b.engine.Observe(now, &b.input)
-		if b.input.Kind == mihf.ObsResume {
-			b.armed = 0 // timers stood still meanwhile
-		}
-		if n == maxBatch {
-			return
-		}
+func (b *Broker) ring() {
+	b.rang.Store(true)
+	b.turn.wake()
+}
+
+// waiting reports whether there is something to do.
+func (b *Broker) waiting() bool { return len(b.inputs) > 0 || len(b.requests) > 0 || b.rang.Load() }
+
+// step does what is due and takes the inputs that wait, at most [maxBatch].
+func (b *Broker) step() {
+	if b.rang.Load() {
+		b.rang.Store(false)
+		b.armed = 0
+	}
+	b.advance(b.Now())
+	for range maxBatch {
 		select {
 		case b.input = <-b.inputs:
+			b.takeInput()
+			continue
 		default:
-			return
 		}
+		break
 	}
+	b.publish()
+	b.arm()
 }
 
-// takeRequest runs f when all that is due is done and published.
-func (b *Broker) takeRequest(f func(mihf.Time)) {
+func (b *Broker) takeInput() {
 	now := b.Now()
 	b.advance(now)
-	b.publish()
-	f(now)
+	b.counts.observations.Add(1)
+	for _, t := range b.taps {
+		t.offer(&b.input)
+	}
+	b.engine.Observe(now, &b.input)
+	if b.input.Kind == mihf.ObsResume {
+		b.armed = 0 // timers stood still meanwhile
+	}
 }
 
-// advance does what became due before the loop woke for something else (the machine may
-// have slept).
+// advance does what became due, before anything newer is taken (the machine may have
+// slept).
 func (b *Broker) advance(now mihf.Time) {
 	if b.due.Due(now) {
 		b.engine.Advance(now)
@@ -193,17 +206,17 @@ func (b *Broker) advance(now mihf.Time) {
 }
 
 // arm sets the timer if the deadline has changed.
-func (b *Broker) arm(timer *time.Timer) {
+func (b *Broker) arm() {
 	b.due = b.engine.Next()
 	if b.due == b.armed {
 		return
 	}
 	b.armed = b.due
 	if b.due == 0 {
-		timer.Stop()
+		b.timer.Stop()
 		return
 	}
-	timer.Reset(b.cfg.Clock.Real(max(b.due.Sub(b.Now()), 0)))
+	b.timer.Reset(b.cfg.Clock.Real(max(b.due.Sub(b.Now()), 0)))
 }
 
 func (b *Broker) watchPeers() {
@@ -256,18 +269,4 @@ func (b *Broker) stop() {
 		a.wait.wake()
 	}
 	close(b.stopped)
-}
-
-// do runs f in the loop and waits for it. It fails with mihf.ErrClosed once Run has ended.
-func (b *Broker) do(ctx context.Context, f func(now mihf.Time)) error {
-	done := make(chan struct{})
-	select {
-	case b.requests <- func(now mihf.Time) { f(now); close(done) }:
-		<-done
-		return nil
-	case <-b.stopped:
-		return mihf.ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

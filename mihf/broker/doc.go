@@ -15,17 +15,20 @@
 //
 // # Who waits for whom
 //
-// Nobody waits for a subscriber: it reads from the shared log at its own pace. Observe
-// waits only while the loop has [Config.Inputs] observations before it. A handler
-// registered with [Broker.Handle] runs in the loop: it must not block, and of the
-// broker's and its feeds' methods it may call only the cancel functions of handlers,
-// [Broker.Now], [Broker.Node], [Broker.Boot] and the Close of a feed.
+// Nobody waits for a subscriber: it reads from the shared log at its own pace, and while
+// it sleeps the loop reads for it. Observe waits only while the loop has [Config.Inputs]
+// observations before it. A handler registered with [Broker.Handle] runs in the loop: it
+// must not block, and of the broker's and its feeds' methods it may call only the cancel
+// functions of handlers, [Broker.Now], [Broker.Node], [Broker.Boot] and the Close of a
+// feed.
 //
 // # Ownership
 //
 // The loop of [Broker.Run] owns the engine, the lists of feeds, handlers and recorders,
-// and the attachments' tables. The log is guarded by one lock: the loop writes,
-// subscribers read. A mailbox has its own.
+// and the attachments' tables. While its goroutine sleeps, who calls Observe takes its
+// turn for one step, so that the way from a sensor to a transport has one switch of
+// goroutines less; requests and WatchPeers always run in the goroutine of Run. The log is
+// guarded by one lock: the loop writes, subscribers read. A mailbox has its own.
 //
 // # Limits
 //

@@ -229,7 +229,7 @@ func TestContextEndsWhileAsking(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cancel()
-		b.Observe(slept())
+		go b.Observe(slept())
 		<-busy
 		why := errors.New("too long")
 		ctx, stop := context.WithCancelCause(t.Context())

@@ -93,7 +93,7 @@ func TestEndWhileOthersWait(t *testing.T) {
 		if _, err := b.Handle(t.Context(), alice, mihf.SubscribeRequest{}, func(*mihf.Delivery) { <-release }); err != nil {
 			t.Fatal(err)
 		}
-		b.Observe(slept())
+		go b.Observe(slept())
 		synctest.Wait()
 		failed := make(chan error, 8)
 		for range 4 {
@@ -135,7 +135,7 @@ func TestOverdueComesFirst(t *testing.T) {
 		defer cancel()
 		r.want("snapshot at 1")
 		b.Observe(associated(mihf.AssociationDisconnected))
-		b.Observe(slept()) // Link_Down is due 30 ms later; the loop sleeps longer
+		go b.Observe(slept()) // Link_Down is due 30 ms later; the handler sleeps longer
 		time.Sleep(500 * time.Millisecond)
 		b.Observe(associated(mihf.AssociationAuthorised))
 		time.Sleep(2 * time.Second)

@@ -1,0 +1,63 @@
+package broker
+
+import (
+	"context"
+	"sync/atomic"
+
+	"mihf.dev/mihf"
+)
+
+// request is a call that waits for the loop.
+type request struct {
+	f     func(now mihf.Time)
+	taken atomic.Bool // by the loop, or back by who asked
+	done  chan struct{}
+}
+
+// do runs f in the loop and waits for it. It fails with mihf.ErrClosed once Run has ended,
+// and with ctx's reason if that ends first; f then does not run.
+func (b *Broker) do(ctx context.Context, f func(now mihf.Time)) error {
+	r := &request{f: f, done: make(chan struct{})}
+	select {
+	case b.requests <- r:
+	case <-b.stopped:
+		return mihf.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	b.turn.wake()
+	select {
+	case <-r.done:
+		return nil
+	case <-b.stopped:
+		return r.given(mihf.ErrClosed)
+	case <-ctx.Done():
+		return r.given(context.Cause(ctx))
+	}
+}
+
+// given takes the request back and returns why, unless the loop has begun with it.
+func (r *request) given(why error) error {
+	if r.taken.CompareAndSwap(false, true) {
+		return why
+	}
+	<-r.done
+	return nil
+}
+
+// answer does the requests that wait. What is due is done and published before each.
+func (b *Broker) answer() {
+	for range len(b.requests) {
+		r := <-b.requests
+		if !r.taken.CompareAndSwap(false, true) {
+			continue
+		}
+		now := b.Now()
+		b.advance(now)
+		b.publish()
+		r.f(now)
+		close(r.done)
+		b.publish()
+	}
+	b.arm()
+}
