@@ -131,7 +131,8 @@ type Prediction struct {
 	Revision   uint32
 	Cause      Cause
 	OpenedAt   Time
-	P10        time.Duration // quantiles of the time to the cause, from the event's time
+	RevisedAt  Time          // of the figures that follow
+	P10        time.Duration // quantiles of the time to the cause, from RevisedAt
 	P50        time.Duration
 	P90        time.Duration
 	Confidence float64 // P(cause within P90's time), 0 to 1

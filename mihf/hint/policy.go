@@ -33,6 +33,7 @@ func New(cfg Config, boot mihf.BootID) *Policy {
 // Add takes a flow that was registered. Its ID must be new. The flow's epochs begin above
 // epoch: where an ID comes back, that must not be below those it had.
 func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID, epoch uint64) mihf.Registration {
+	spec.Owner = mihf.Some(owner)
 	f := &flow{spec: spec, owner: owner, link: link, backoff: p.cfg.Backoff, epoch: epoch, acked: epoch, at: len(p.order)}
 	p.flows[spec.ID] = f
 	p.order = append(p.order, f)

@@ -13,7 +13,6 @@ type predictionState struct {
 	isOpen     bool
 	cameTrue   bool    // the link was lost since, although Link_Down may be withheld
 	rule       float64 // P that announced it; 0: a flow's rule did
-	revised    mihf.Time
 	rollbackAt float64   // P below which it is taken back
 	belowSince mihf.Time // zero: not below
 	guardUntil mihf.Time
@@ -42,7 +41,9 @@ func (m *Machine) Expected(now mihf.Time) mihf.Prediction {
 	if !m.prediction.isOpen {
 		return mihf.Prediction{}
 	}
-	p, passed := m.prediction.open, now.Sub(m.prediction.revised)
+	p := m.prediction.open
+	passed := now.Sub(p.RevisedAt)
+	p.RevisedAt = now
 	for _, q := range [...]*time.Duration{&p.P10, &p.P50, &p.P90} {
 		*q = max(*q-passed, min(*q, time.Millisecond)) // not 0: it has not come
 	}
@@ -191,7 +192,7 @@ func (m *Machine) describe(now mihf.Time, f *mihf.Forecast) {
 	p.P90, _ = c.Quantile(0.9)
 	p.Confidence = c.Within(p.P90)
 	p.Trend = finite(f.Trend)
-	m.prediction.revised = now
+	p.RevisedAt = now
 }
 
 // finite returns the trend, or none where a figure of it is no number.
@@ -208,7 +209,7 @@ func finite(t mihf.Trend) mihf.Trend {
 // renews the expiry while the forecast still stands.
 func (m *Machine) revise(now mihf.Time, f *mihf.Forecast, p float64, ev *Events) {
 	s := &m.prediction
-	if now.Sub(s.revised) < m.cfg.RevisionEvery {
+	if now.Sub(s.open.RevisedAt) < m.cfg.RevisionEvery {
 		return
 	}
 	c := f.Of(s.open.Cause)
@@ -217,7 +218,7 @@ func (m *Machine) revise(now mihf.Time, f *mihf.Forecast, p float64, ev *Events)
 		return
 	}
 	p90, _ := c.Quantile(0.9)
-	expected := max(s.open.P50-now.Sub(s.revised), 0) // what the last figures say for now
+	expected := max(s.open.P50-now.Sub(s.open.RevisedAt), 0) // what the last figures say for now
 	moved := (p50 - expected).Abs() > max(expected/4, 50*time.Millisecond)
 	surer := math.Abs(c.Within(p90)-s.open.Confidence) > 0.1
 	limit := s.open.OpenedAt.Add(m.cfg.MaxOpen)

@@ -39,7 +39,7 @@ func DecodeStatus(p *mihv1.StatusResponse) (mihf.Status, error) {
 // Explanation encodes an explanation.
 func (e Encoder) Explanation(x *mihf.Explanation) *mihv1.ExplainResponse {
 	return &mihv1.ExplainResponse{
-		Prediction: e.prediction(x.Prediction.OpenedAt, &x.Prediction), Link: text(x.Link), OutcomeAge: e.age(x.OutcomeAt),
+		Prediction: e.prediction(&x.Prediction), Link: text(x.Link), OutcomeAge: e.age(x.OutcomeAt),
 		Samples: each(x.Samples, func(s *mihf.Sample) *mihv1.Sample {
 			return &mihv1.Sample{Age: e.age(s.At), Values: values(&s.Values), Poa: text(s.PoA)}
 		}),
@@ -70,7 +70,7 @@ func (d Decoder) Explanation(p *mihv1.ExplainResponse) (*mihf.Explanation, error
 	}
 	if q := p.GetPrediction(); q != nil {
 		failed := r.mark()
-		x.Prediction = r.predictionAt(r.ago("open_for", q.GetOpenFor()), q)
+		x.Prediction = r.open(q)
 		r.in("prediction", failed)
 	}
 	return x, r.error()

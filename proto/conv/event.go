@@ -12,7 +12,7 @@ func (e Encoder) Event(ev *mihf.Event) *mihv1.Event {
 		Age: e.age(ev.At), WallTime: e.wall(ev.At),
 	}
 	if ev.Kind != mihf.LinkGoingDown {
-		p.Prediction = e.prediction(ev.At, &ev.Prediction)
+		p.Prediction = e.prediction(&ev.Prediction)
 	}
 	e.eventKind(p, ev)
 	return p

@@ -14,7 +14,7 @@ func (d Decoder) Event(p *mihv1.Event) (mihf.Event, error) {
 	}
 	if p.GetPrediction() != nil {
 		failed := r.mark()
-		ev.Prediction = r.predictionAt(ev.At, p.GetPrediction())
+		ev.Prediction = r.open(p.GetPrediction())
 		r.in("prediction", failed)
 	}
 	r.eventKind(&ev, p)

@@ -33,16 +33,16 @@ func (r *reader) trend(p *mihv1.Trend) mihf.Trend {
 	}
 }
 
-// prediction encodes one whose quantiles count from the moment at; nil for none.
-func (e Encoder) prediction(at mihf.Time, p *mihf.Prediction) *mihv1.Prediction {
+// prediction encodes one; nil for none.
+func (e Encoder) prediction(p *mihf.Prediction) *mihv1.Prediction {
 	if p.ID.IsZero() {
 		return nil
 	}
 	return &mihv1.Prediction{
 		PredictionId: p.ID.String(), Revision: p.Revision, Cause: shifted[mihv1.Cause](p.Cause),
-		TimeToLossP10: e.ahead(at, p.P10), TimeToLossP50: e.ahead(at, p.P50), TimeToLossP90: e.ahead(at, p.P90),
+		TimeToLossP10: e.ahead(p.RevisedAt, p.P10), TimeToLossP50: e.ahead(p.RevisedAt, p.P50), TimeToLossP90: e.ahead(p.RevisedAt, p.P90),
 		Confidence: number(p.Confidence), Reason: encodeTrend(&p.Trend), ReasonText: ReasonText(p),
-		ExpiresIn: e.until(p.ExpiresAt), OpenFor: e.age(p.OpenedAt), Outcome: shifted[mihv1.Outcome](p.Outcome),
+		ExpiresIn: e.until(p.ExpiresAt), OpenFor: e.age(p.OpenedAt), RevisedFor: e.age(p.RevisedAt), Outcome: shifted[mihv1.Outcome](p.Outcome),
 	}
 }
 
@@ -60,11 +60,13 @@ type announced interface {
 	GetOpenFor() *durationpb.Duration
 }
 
+// announced decodes figures that were revised at the moment at.
 func (r *reader) announced(at mihf.Time, p announced) mihf.Prediction {
 	out := mihf.Prediction{
 		ID: r.prediction("prediction_id", p.GetPredictionId()), Revision: p.GetRevision(),
 		Cause:      enum[mihf.Cause](r, "cause", mihv1.Cause_name, p.GetCause()),
 		OpenedAt:   r.ago("open_for", p.GetOpenFor()),
+		RevisedAt:  at,
 		P10:        r.ahead("time_to_loss_p10", at, p.GetTimeToLossP10()),
 		P50:        r.ahead("time_to_loss_p50", at, p.GetTimeToLossP50()),
 		P90:        r.ahead("time_to_loss_p90", at, p.GetTimeToLossP90()),
@@ -80,8 +82,8 @@ func (r *reader) announced(at mihf.Time, p announced) mihf.Prediction {
 	return out
 }
 
-func (r *reader) predictionAt(at mihf.Time, p *mihv1.Prediction) mihf.Prediction {
-	out := r.announced(at, p)
+func (r *reader) open(p *mihv1.Prediction) mihf.Prediction {
+	out := r.announced(r.ago("revised_for", p.GetRevisedFor()), p)
 	out.Outcome = enum[mihf.Outcome](r, "outcome", mihv1.Outcome_name, p.GetOutcome())
 	return out
 }

@@ -171,7 +171,7 @@ func (g gen) trend() mihf.Trend {
 
 func (g gen) prediction() mihf.Prediction {
 	return mihf.Prediction{
-		ID: mihf.PredictionID{Boot: g.boot(), N: 1 + g.u64()/2}, Revision: g.u32(), Cause: mihf.Cause(g.n(1)), OpenedAt: g.when(),
+		ID: mihf.PredictionID{Boot: g.boot(), N: 1 + g.u64()/2}, Revision: g.u32(), Cause: mihf.Cause(g.n(1)), OpenedAt: g.when(), RevisedAt: g.when(),
 		P10: g.span(), P50: g.span(), P90: g.span(), Confidence: g.float(0, 1), Trend: g.trend(), ExpiresAt: g.when(),
 		Outcome: mihf.Outcome(g.n(4)),
 	}
@@ -214,7 +214,7 @@ func (g gen) event(k mihf.Kind) mihf.Event {
 		})
 	case mihf.LinkGoingDown:
 		ev.Prediction = g.prediction()
-		ev.Prediction.Outcome = mihf.OutcomeOpen
+		ev.Prediction.Outcome, ev.Prediction.RevisedAt = mihf.OutcomeOpen, ev.At
 	case mihf.LinkEventRollback, mihf.PredictionExpired:
 		ev.Prediction = g.prediction()
 	case mihf.LinkHandoverImminent, mihf.LinkHandoverComplete:

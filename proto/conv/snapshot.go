@@ -13,7 +13,7 @@ func (e Encoder) LinkStatus(l *mihf.LinkStatus) *mihv1.LinkStatus {
 		Values: values(&l.Values), ValuesAge: e.age(l.ValuesAt), Forecast: e.Forecast(l.Forecast), Lci: e.LCI(l.LCI), HoldDown: l.HoldDown,
 	}
 	if open, ok := l.Prediction.Get(); ok {
-		p.Prediction = e.prediction(open.OpenedAt, &open)
+		p.Prediction = e.prediction(&open)
 	}
 	return p
 }
@@ -30,7 +30,7 @@ func (r *reader) linkStatus(p *mihv1.LinkStatus) mihf.LinkStatus {
 	}
 	if open := p.GetPrediction(); open != nil {
 		failed := r.mark()
-		l.Prediction = mihf.Some(r.predictionAt(r.ago("open_for", open.GetOpenFor()), open))
+		l.Prediction = mihf.Some(r.open(open))
 		r.in("prediction", failed)
 	}
 	return l

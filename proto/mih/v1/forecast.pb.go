@@ -232,6 +232,7 @@ type Prediction struct {
 	ExpiresIn     *durationpb.Duration   `protobuf:"bytes,10,opt,name=expires_in,json=expiresIn,proto3" json:"expires_in,omitempty"`
 	OpenFor       *durationpb.Duration   `protobuf:"bytes,11,opt,name=open_for,json=openFor,proto3" json:"open_for,omitempty"`
 	Outcome       Outcome                `protobuf:"varint,12,opt,name=outcome,proto3,enum=mih.v1.Outcome" json:"outcome,omitempty"`
+	RevisedFor    *durationpb.Duration   `protobuf:"bytes,13,opt,name=revised_for,json=revisedFor,proto3" json:"revised_for,omitempty"` // since the newest revision
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -350,6 +351,13 @@ func (x *Prediction) GetOutcome() Outcome {
 	return Outcome_OUTCOME_UNSPECIFIED
 }
 
+func (x *Prediction) GetRevisedFor() *durationpb.Duration {
+	if x != nil {
+		return x.RevisedFor
+	}
+	return nil
+}
+
 // Forecast is a predictor's answer at one moment. Incidences are cumulative, one value
 // each at 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5,
 // 4, 5, 6, 7, 8, 9 and 10 seconds.
@@ -452,7 +460,7 @@ const file_mih_v1_forecast_proto_rawDesc = "" +
 	"\x06_levelB\x13\n" +
 	"\x11_slope_per_secondB\b\n" +
 	"\x06_floorB\b\n" +
-	"\x06_noise\"\xd5\x04\n" +
+	"\x06_noise\"\x91\x05\n" +
 	"\n" +
 	"Prediction\x12#\n" +
 	"\rprediction_id\x18\x01 \x01(\tR\fpredictionId\x12\x1a\n" +
@@ -471,7 +479,9 @@ const file_mih_v1_forecast_proto_rawDesc = "" +
 	"expires_in\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\texpiresIn\x124\n" +
 	"\bopen_for\x18\v \x01(\v2\x19.google.protobuf.DurationR\aopenFor\x12)\n" +
-	"\aoutcome\x18\f \x01(\x0e2\x0f.mih.v1.OutcomeR\aoutcomeB\r\n" +
+	"\aoutcome\x18\f \x01(\x0e2\x0f.mih.v1.OutcomeR\aoutcome\x12:\n" +
+	"\vrevised_for\x18\r \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"revisedForB\r\n" +
 	"\v_confidence\"\xe2\x01\n" +
 	"\bForecast\x12+\n" +
 	"\x03age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x12\n" +
@@ -527,14 +537,15 @@ var file_mih_v1_forecast_proto_depIdxs = []int32{
 	6,  // 6: mih.v1.Prediction.expires_in:type_name -> google.protobuf.Duration
 	6,  // 7: mih.v1.Prediction.open_for:type_name -> google.protobuf.Duration
 	1,  // 8: mih.v1.Prediction.outcome:type_name -> mih.v1.Outcome
-	6,  // 9: mih.v1.Forecast.age:type_name -> google.protobuf.Duration
-	6,  // 10: mih.v1.Forecast.interval:type_name -> google.protobuf.Duration
-	2,  // 11: mih.v1.Forecast.trend:type_name -> mih.v1.Trend
-	12, // [12:12] is the sub-list for method output_type
-	12, // [12:12] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	6,  // 9: mih.v1.Prediction.revised_for:type_name -> google.protobuf.Duration
+	6,  // 10: mih.v1.Forecast.age:type_name -> google.protobuf.Duration
+	6,  // 11: mih.v1.Forecast.interval:type_name -> google.protobuf.Duration
+	2,  // 12: mih.v1.Forecast.trend:type_name -> mih.v1.Trend
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_mih_v1_forecast_proto_init() }
