@@ -39,7 +39,16 @@ func TestEscapeShowsNothingRaw(t *testing.T) {
 	for _, s := range hostile {
 		checkEscaped(t, []byte(s))
 	}
-	for r := rune(0); r <= unicode.MaxRune; r++ {
+	var runes []rune // of the planes that have characters, but the ideographs
+	for r := range rune(0x3400) {
+		runes = append(runes, r)
+	}
+	for _, span := range [][2]rune{{0xd7b0, 0x20000}, {0xe0000, 0xe1000}, {unicode.MaxRune - 3, unicode.MaxRune + 1}} {
+		for r := span[0]; r < span[1]; r++ {
+			runes = append(runes, r)
+		}
+	}
+	for _, r := range runes {
 		if utf8.ValidRune(r) {
 			checkEscaped(t, utf8.AppendRune(nil, r))
 		}

@@ -112,7 +112,7 @@ func TestValuesRefuseSentinels(t *testing.T) {
 // (report W06).
 func TestSignalOctets(t *testing.T) {
 	for b := range 256 {
-		want := float64(int8(b)) //nolint:gosec // the wrap is the point
+		want := float64(int8(b))
 		var vs mihf.Values
 		vs.Set(mihf.ParamRSSI, want)
 		got, known := vs.Get(mihf.ParamRSSI)

@@ -135,6 +135,7 @@ func (b *bench) observe() {
 }
 
 func benchmarkFlows(b *testing.B, flows int) {
+	b.Helper()
 	x := newBench(b, flows)
 	for range 300 {
 		x.observe()
@@ -153,6 +154,7 @@ func BenchmarkObserve10000(b *testing.B) { benchmarkFlows(b, 10000) }
 // benchmarkRisky is a sample on a link that a loss is foreseen for, too far away to freeze
 // anybody: each flow's rule is weighed.
 func benchmarkRisky(b *testing.B, flows int) {
+	b.Helper()
 	x := newBench(b, flows)
 	s := &scripted{}
 	cfg := engine.Defaults()

@@ -6,15 +6,14 @@ import (
 	"time"
 
 	"mihf.dev/mihf"
-	"mihf.dev/mihf/engine"
 )
 
 const quick = mihf.FlowID("quic")
 
 // both is a Wi-Fi link that is the kernel's choice, and a cellular one beside it.
-func both(t failer, change ...func(*engine.Config)) *engineTest {
+func both(t failer) *engineTest {
 	t.Helper()
-	h := onWiFi(t, change...)
+	h := onWiFi(t)
 	h.give(wwan, cell4.facts())
 	h.give("", egress(wlan))
 	h.drop()

@@ -74,8 +74,8 @@ func (s *step) device() device {
 
 func (s *step) spec() mihf.FlowSpec {
 	f := mihf.FlowSpec{
-		ID: stepFlows[s.Flow], Continuity: mihf.Continuity(s.A % 3), LateFreeze: s.B%2 == 0, //nolint:gosec // below 3
-		RTT: time.Duration(s.C) * time.Millisecond, Direction: mihf.Direction(s.B % 3), //nolint:gosec // below 3
+		ID: stepFlows[s.Flow], Continuity: mihf.Continuity(s.A % 3), LateFreeze: s.B%2 == 0,
+		RTT: time.Duration(s.C) * time.Millisecond, Direction: mihf.Direction(s.B % 3),
 	}
 	if s.A%2 == 0 {
 		f.Link = stepLinks[s.Link]
@@ -140,9 +140,9 @@ func (h *engineTest) step(s *step) {
 	case 0, 1, 2:
 		h.give(link, s.device().facts())
 	case 3, 4:
-		h.give(link, association(mihf.AssociationState(s.C%5), poa, ssid)) //nolint:gosec // below 5
+		h.give(link, association(mihf.AssociationState(s.C%5), poa, ssid))
 	case 5:
-		h.give(link, left(mihf.DownReason(s.C%15), s.A%2 == 0)) //nolint:gosec // below 15
+		h.give(link, left(mihf.DownReason(s.C%15), s.A%2 == 0))
 	case 6, 7, 8:
 		h.foresee(link, s.P, time.Duration(1+s.A*s.A%10000)*time.Millisecond)
 		if s.B%3 == 0 {
@@ -186,14 +186,14 @@ func (h *engineTest) step(s *step) {
 		}
 	case 20:
 		_ = h.e.ConfigureThresholds(h.now, link, []mihf.ThresholdConfig{{
-			Parameter: mihf.ParamRSSI, Action: mihf.ThresholdAction(s.A % 3), Period: time.Duration(s.B%10/9) * 300 * time.Millisecond, //nolint:gosec // below 3
-			Threshold: mihf.Some(mihf.Threshold{Value: -20 - float64(s.C%80), Direction: mihf.ThresholdDirection(s.B % 2)}), //nolint:gosec // below 2
+			Parameter: mihf.ParamRSSI, Action: mihf.ThresholdAction(s.A % 3), Period: time.Duration(s.B%10/9) * 300 * time.Millisecond,
+			Threshold: mihf.Some(mihf.Threshold{Value: -20 - float64(s.C%80), Direction: mihf.ThresholdDirection(s.B % 2)}),
 		}})
 	case 21:
 		kinds := []mihf.ObservationKind{mihf.ObsResync, mihf.ObsScan, mihf.ObsHandover, mihf.ObsTruth, mihf.ObsDetected, mihf.ObsCondition}
 		h.give(link, &mihf.Observation{
 			Kind: kinds[s.A%len(kinds)], PoA: poa, Detected: &mihf.Detected{PoA: poa},
-			Condition: &mihf.SensorCondition{Sensor: ssid, Condition: mihf.Condition(s.C % 6)}, //nolint:gosec // below 6
+			Condition: &mihf.SensorCondition{Sensor: ssid, Condition: mihf.Condition(s.C % 6)},
 		})
 	}
 	if s.Stall {

@@ -255,7 +255,7 @@ func (s *scenario) walk(link mihf.LinkID, w *words) error {
 	from, to, over, every, noise := w.number("from"), w.number("to"), w.duration("over"), w.duration("every"), w.number("noise")
 	swing := w.number("swing") // a square wave on top, of a period of 2 s
 	if w.err != nil || every <= 0 {
-		return fmt.Errorf("walk: %v", w.err)
+		return w.err
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	for d := every; d <= over; d += every {

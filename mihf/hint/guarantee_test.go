@@ -57,7 +57,7 @@ func TestMaxFreeze(t *testing.T) {
 func TestRenewalFigures(t *testing.T) {
 	h := newPolicy(t)
 	h.add(mihf.FlowSpec{})
-	pr := h.predict(certain(50 * time.Millisecond))
+	pr := h.predict(soon())
 	h.want("freeze predicted 3s p50 200ms #1")
 	pr.P10, pr.P50, pr.P90 = time.Second, 4*time.Second, 6*time.Second
 	h.p.Revised(h.now, wlan, pr)
@@ -147,7 +147,7 @@ func TestExactlyOneEnd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newPolicy(t)
 			h.add(c.spec)
-			pr := h.predict(certain(50 * time.Millisecond))
+			pr := h.predict(soon())
 			h.want(predicted)
 			c.do(h, pr)
 			h.want(c.want...)
@@ -176,7 +176,7 @@ func TestLateFreezeOnlyWhereAsked(t *testing.T) {
 func TestLateFreezeInBackoff(t *testing.T) {
 	h := newPolicy(t, func(c *hint.Config) { c.BudgetShare = 0 })
 	h.add(mihf.FlowSpec{LateFreeze: true})
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want()
 	h.p.Lost(h.now, wlan, false, &h.out)
 	h.want("freeze link_down 3s")
@@ -194,7 +194,7 @@ func TestContinuity(t *testing.T) {
 	h.add(mihf.FlowSpec{ID: "none", Continuity: mihf.ContinuityNone})
 	h.add(mihf.FlowSpec{ID: "same"})
 	h.add(mihf.FlowSpec{ID: "rebinds", Continuity: mihf.ContinuityRebinds})
-	pr := h.predict(certain(50 * time.Millisecond))
+	pr := h.predict(soon())
 	h.want("same: freeze predicted 3s p50 200ms #1", "rebinds: freeze predicted 3s p50 200ms #1")
 	h.p.Down(h.now, wlan, &h.out)
 	h.want("none: abandon no_continuity")
@@ -205,13 +205,13 @@ func TestContinuity(t *testing.T) {
 	h.want("rebinds: unfreeze path_usable #1")
 	// What was given up is not frozen, until its path is usable again.
 	h.advance(time.Minute)
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want("rebinds: freeze predicted 3s p50 200ms #2")
 	h.p.Usable(h.now, "none", mihf.UnfreezePathUsable, nil, &h.out)
 	h.p.Usable(h.now, "same", mihf.UnfreezePathUsable, nil, &h.out)
 	h.p.HandedOver(h.now, wlan, pr.ID, &h.out)
 	h.want("none: abandon no_continuity")
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want("same: freeze predicted 3s p50 200ms #3")
 	h.p.ThawAll(h.now, mihf.Unfreeze{}, &h.out)
 	h.out.List = nil
@@ -241,23 +241,23 @@ func TestBackoff(t *testing.T) {
 	h.add(mihf.FlowSpec{})
 	pause := h.cfg.Backoff
 	for range 4 {
-		pr := h.predict(certain(50 * time.Millisecond))
+		pr := h.predict(soon())
 		h.want("freeze predicted 3s p50 200ms #" + string(rune('0'+h.n)))
 		h.advance(100 * time.Millisecond)
 		h.end(pr, mihf.OutcomeRollback)
 		h.out.List = nil
 		h.advance(pause - time.Millisecond)
-		if h.p.Due(h.now, wlan, certain(50*time.Millisecond), chance) != 0 {
+		if h.p.Due(h.now, wlan, soon(), chance) != 0 {
 			t.Fatalf("frozen again before %v were over", pause)
 		}
 		h.advance(time.Millisecond)
 		pause *= 2
 	}
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.p.Lost(h.now, wlan, false, &h.out)
 	h.usable()
 	h.out.List = nil
-	pr := h.predict(certain(50 * time.Millisecond)) // no pause after it came true
+	pr := h.predict(soon()) // no pause after it came true
 	h.end(pr, mihf.OutcomeRollback)
 	h.out.List = nil
 	if s := h.status(); s.BackoffUntil != h.now.Add(h.cfg.Backoff) {
@@ -270,7 +270,7 @@ func TestBackoff(t *testing.T) {
 func TestBudget(t *testing.T) {
 	h := newPolicy(t, func(c *hint.Config) { c.Backoff, c.MaxBackoff = 0, 0 })
 	h.add(mihf.FlowSpec{})
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.out.List = nil
 	h.advance(11999 * time.Millisecond)
 	if h.status().Needless != 0 || !h.status().Frozen {
@@ -283,13 +283,13 @@ func TestBudget(t *testing.T) {
 		t.Errorf("booked %v", got)
 	}
 	h.advance(10*time.Minute - 12*time.Second)
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want() // the first of the 12 s leave the window only now
 	h.advance(100 * time.Millisecond)
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want() // 100 ms do not reach a loss that is 155 ms away
 	h.advance(time.Second)
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want("freeze predicted 3s p50 200ms #4")
 	h.advance(1100 * time.Millisecond)
 	h.want("unfreeze budget #4")
@@ -300,7 +300,7 @@ func TestBudget(t *testing.T) {
 func TestSuspendBooksTheLeaseOnly(t *testing.T) {
 	h := newPolicy(t)
 	h.add(mihf.FlowSpec{})
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.want("freeze predicted 3s p50 200ms #1")
 	h.now = h.now.Add(8 * time.Hour)
 	h.p.Advance(h.now, &h.out)
@@ -314,7 +314,7 @@ func TestSuspendBooksTheLeaseOnly(t *testing.T) {
 func TestMoveBooks(t *testing.T) {
 	h := newPolicy(t)
 	h.add(mihf.FlowSpec{})
-	h.predict(certain(50 * time.Millisecond))
+	h.predict(soon())
 	h.advance(time.Second)
 	h.p.Move(h.now, flow, wwan)
 	h.p.Move(h.now, flow, wwan)

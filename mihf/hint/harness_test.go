@@ -65,8 +65,8 @@ func (h *policyTest) advance(d time.Duration) {
 	h.now = end
 }
 
-// certain is a forecast of a loss within d.
-func certain(d time.Duration) *mihf.Forecast { return likely(1, d) }
+// soon is a forecast of a loss that is certain within 50 ms.
+func soon() *mihf.Forecast { return likely(1, 50*time.Millisecond) }
 
 // likely is a forecast of a loss with probability p, evenly within d.
 func likely(p float64, d time.Duration) *mihf.Forecast {

@@ -337,7 +337,7 @@ func TestDetected(t *testing.T) {
 // Observations without their payload are not errors of the machine.
 func TestEmptyObservations(t *testing.T) {
 	h := newMachine(t)
-	for k := mihf.ObservationKind(0); k < 20; k++ {
+	for k := range mihf.ObservationKind(20) {
 		if k != mihf.ObsHandover {
 			h.give(&mihf.Observation{Kind: k})
 		}

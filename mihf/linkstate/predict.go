@@ -11,8 +11,8 @@ import (
 type predictionState struct {
 	open       mihf.Prediction
 	isOpen     bool
-	cameTrue   bool    // the link was lost since, although Link_Down may be withheld
-	rule       float64 // P that announced it; 0: a flow's rule did
+	cameTrue   bool      // the link was lost since, although Link_Down may be withheld
+	rule       float64   // P that announced it; 0: a flow's rule did
 	rollbackAt float64   // P below which it is taken back
 	belowSince mihf.Time // zero: not below
 	guardUntil mihf.Time

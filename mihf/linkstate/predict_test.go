@@ -44,10 +44,14 @@ func TestOutcomes(t *testing.T) {
 			}
 		}, []string{"link_event_rollback ends 1 rollback"}},
 		{"expired", func(h *machineTest) { h.advance(11 * time.Second) }, []string{"prediction_expired ends 1 expired"}},
-		{"link down at once", func(h *machineTest) { h.give(device{admin: true, down: true}.facts()) },
-			[]string{"address_changed 192.0.2.7/24>invalid Prefix", "path_lost v4 link_down", "link_down admin withheld 0s ends 1 link_down"}},
-		{"link down after settling", func(h *machineTest) { h.give(left(mihf.DownBeaconLoss, false)); h.advance(time.Second) },
-			[]string{"path_lost v4 link_down", "link_down beacon_loss withheld 30ms ends 1 link_down"}},
+		{
+			"link down at once", func(h *machineTest) { h.give(device{admin: true, down: true}.facts()) },
+			[]string{"address_changed 192.0.2.7/24>invalid Prefix", "path_lost v4 link_down", "link_down admin withheld 0s ends 1 link_down"},
+		},
+		{
+			"link down after settling", func(h *machineTest) { h.give(left(mihf.DownBeaconLoss, false)); h.advance(time.Second) },
+			[]string{"path_lost v4 link_down", "link_down beacon_loss withheld 30ms ends 1 link_down"},
+		},
 		{"withheld past its expiry", func(h *machineTest) {
 			h.advance(1900 * time.Millisecond)
 			h.give(left(mihf.DownExplicitDisconnect, true))
@@ -58,8 +62,10 @@ func TestOutcomes(t *testing.T) {
 			h.advance(100 * time.Millisecond)
 			h.give(association(mihf.AssociationAuthorised, apB, "home"))
 		}, []string{"path_lost v4 link_down", "link_handover_complete a>b gap 100ms ends 1 handover_complete", "path_usable v4"}},
-		{"roam seen late", func(h *machineTest) { h.give(radio(apB, -50)) },
-			[]string{"link_handover_complete a>b gap 0s ends 1 handover_complete", "link_parameters_report rssi_dbm -50"}},
+		{
+			"roam seen late", func(h *machineTest) { h.give(radio(apB, -50)) },
+			[]string{"link_handover_complete a>b gap 0s ends 1 handover_complete", "link_parameters_report rssi_dbm -50"},
+		},
 		{"back at the same", func(h *machineTest) {
 			h.give(left(mihf.DownExplicitDisconnect, true))
 			h.advance(100 * time.Millisecond)
@@ -69,8 +75,10 @@ func TestOutcomes(t *testing.T) {
 			h.give(left(mihf.DownExplicitDisconnect, true))
 			h.give(&mihf.Observation{Kind: mihf.ObsLinkGone, Gone: mihf.DownRemoved})
 		}, []string{"path_lost v4 link_down", "link_down removed withheld 0s ends 1 link_down", "link_removed removed"}},
-		{"other network", func(h *machineTest) { h.give(association(mihf.AssociationAuthorised, apB, "cafe")) },
-			[]string{"path_lost v4 link_down", "link_down explicit_disconnect withheld 0s ends 1 link_down", "link_up", "path_usable v4"}},
+		{
+			"other network", func(h *machineTest) { h.give(association(mihf.AssociationAuthorised, apB, "cafe")) },
+			[]string{"path_lost v4 link_down", "link_down explicit_disconnect withheld 0s ends 1 link_down", "link_up", "path_usable v4"},
+		},
 		{"suspend", func(h *machineTest) { h.m.Resume(h.now, &h.ev); h.take() }, []string{"prediction_expired ends 1 expired"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

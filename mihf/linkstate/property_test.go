@@ -45,7 +45,7 @@ func (c *check) event(now mihf.Time, e *mihf.Event) {
 		p := e.Prediction
 		again := p.ID == c.open.ID && p.Revision == c.open.Revision+1
 		first := c.open.ID.IsZero() && p.ID.N == c.ended+1 && p.Revision == 0
-		if !c.up || !(again || first) || p.P10 > p.P50 || p.P50 > p.P90 || p.Confidence < 0 || p.Confidence > 1 || p.ExpiresAt <= now {
+		if !c.up || (!again && !first) || p.P10 > p.P50 || p.P50 > p.P90 || p.Confidence < 0 || p.Confidence > 1 || p.ExpiresAt <= now {
 			c.t.Fatalf("%+v after %+v, up %v", p, c.open, c.up)
 		}
 		c.open = p

@@ -223,8 +223,7 @@ func (m *Machine) advanceReports(now mihf.Time, ev *Events) {
 		if !t.due.Due(now) {
 			continue
 		}
-		missed := now.Sub(t.due) / t.cfg.Period
-		t.due = t.due.Add((missed + 1) * t.cfg.Period)
+		t.due = now.Add(t.cfg.Period - now.Sub(t.due)%t.cfg.Period) // what was missed is not made up for
 		if m.params.values.Has(t.cfg.Parameter) {
 			m.report(now, t.cfg.Parameter, true, ev)
 		}

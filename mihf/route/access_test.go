@@ -53,8 +53,13 @@ func TestCommands(t *testing.T) {
 		who                       mihf.Caller
 		restricted, open, manages bool
 	}{
-		{root, true, true, true}, {daemon, true, true, true}, {operator, true, true, true},
-		{alice, false, true, false}, {bob, true, true, false}, {gateway, false, true, false}, {stranger, false, true, false},
+		{root, true, true, true},
+		{daemon, true, true, true},
+		{operator, true, true, true},
+		{alice, false, true, false},
+		{bob, true, true, false},
+		{gateway, false, true, false},
+		{stranger, false, true, false},
 	} {
 		if (access.Command(c.who) == nil) != c.restricted || (open.Command(c.who) == nil) != c.open || (access.Administer(c.who) == nil) != c.manages {
 			t.Errorf("%+v", c.who)

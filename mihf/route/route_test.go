@@ -160,7 +160,7 @@ func TestBounds(t *testing.T) {
 	table := route.NewTable()
 	for i := range route.MaxFlows {
 		spec := mihf.FlowSpec{ID: mihf.FlowID(fmt.Sprint(i)), Tuples: []mihf.Endpoints{
-			{Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, byte(i >> 16), byte(i >> 8), byte(i)}), 1)}, //nolint:gosec // wraps on purpose
+			{Remote: netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, byte(i >> 16), byte(i >> 8), byte(i)}), 1)},
 		}}
 		if _, err := table.Add(&spec, 0); err != nil {
 			t.Fatal(err)
@@ -176,7 +176,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("%d peers", n)
 	}
 	for i := range 2 * route.MaxPeers {
-		table.SetPeer(&mihf.PeerRoute{Peer: netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}), Link: wlan}) //nolint:gosec // wraps on purpose
+		table.SetPeer(&mihf.PeerRoute{Peer: netip.AddrFrom4([4]byte{9, 9, byte(i >> 8), byte(i)}), Link: wlan})
 	}
 	table.Peers()
 }
