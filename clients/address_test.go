@@ -1,6 +1,9 @@
 package clients
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestDefaultAddress(t *testing.T) {
 	const user = "/run/user/7/mihf/mihfd.sock"
@@ -17,12 +20,7 @@ func TestDefaultAddress(t *testing.T) {
 		{"no user directory", nil, nil, "unix://" + SystemSocket},
 	} {
 		exists := func(p string) bool {
-			for _, e := range tc.exists {
-				if e == p {
-					return true
-				}
-			}
-			return false
+			return slices.Contains(tc.exists, p)
 		}
 		if got := defaultAddress(func(k string) string { return tc.env[k] }, exists); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"mihf.dev/mihf"
@@ -46,12 +47,7 @@ func isOneOf(err error, list ...syscall.Errno) bool {
 	if !errors.As(err, &errno) {
 		return false
 	}
-	for _, e := range list {
-		if errno == e {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, errno)
 }
 
 // PanicError is a panic that was caught.

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		mihfd = filepath.Join(dir, "mihfd")
-		build := exec.Command("go", "build", "-o", mihfd, "mihf.dev/cmd/mihfd")
+		build := exec.CommandContext(context.Background(), "go", "build", "-o", mihfd, "mihf.dev/cmd/mihfd")
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building mihfd: %v\n%s", err, out)
 			return 1
@@ -87,7 +87,7 @@ func (b *bed) socket() string          { return b.file("mihfd.sock") }
 func (b *bed) start() {
 	b.t.Helper()
 	log := &bytes.Buffer{}
-	cmd := exec.Command(mihfd, "-config", b.file("mihfd.toml"))
+	cmd := exec.CommandContext(context.Background(), mihfd, "-config", b.file("mihfd.toml"))
 	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+b.file("state"), "XDG_RUNTIME_DIR="+b.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := b.node.Do(cmd.Start); err != nil {
@@ -215,14 +215,14 @@ func (b *bed) list(from int) string {
 }
 
 // snapshot asks for the state until ok accepts it.
-func (b *bed) snapshot(what string, ok func(*mihf.Snapshot) bool) *mihf.Snapshot {
+func (b *bed) snapshot(what string, ok func(*mihf.Snapshot) bool) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
 	for {
 		s, err := b.client.Snapshot(ctx)
 		if err == nil && ok(s) {
-			return s
+			return
 		}
 		select {
 		case <-ctx.Done():

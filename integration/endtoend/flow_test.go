@@ -107,7 +107,7 @@ func TestLateFreezeAndThaw(t *testing.T) {
 		t.Errorf("thaws %+v, want one for path_usable without recovery", x.thaws)
 	}
 	up, usable, thaw := b.event(mihf.LinkUp, nil), b.event(mihf.PathUsable, isIPv4), b.hint(mihf.HintUnfreeze)
-	if !(up.Sequence < usable.Sequence && usable.Sequence < thaw.Sequence) {
+	if up.Sequence > usable.Sequence || usable.Sequence > thaw.Sequence {
 		t.Errorf("up %d, usable %d, thaw %d: wrong order", up.Sequence, usable.Sequence, thaw.Sequence)
 	}
 }

@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,11 +48,8 @@ func TestHandlerSeesAllInOrder(t *testing.T) {
 func only(words, wanted []string) []string {
 	var out []string
 	for _, w := range words {
-		for _, x := range wanted {
-			if w == x {
-				out = append(out, w)
-				break
-			}
+		if slices.Contains(wanted, w) {
+			out = append(out, w)
 		}
 	}
 	return out

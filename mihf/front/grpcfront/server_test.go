@@ -324,7 +324,7 @@ func TestRunEndsWithinGrace(t *testing.T) {
 // A peer that connected and never spoke does not hold up the end either.
 func TestRunEndsWithSilentPeer(t *testing.T) {
 	s, path, stop := serve(t, newFake(), Options{Grace: time.Millisecond})
-	silent, err := net.Dial("unix", path)
+	silent, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
