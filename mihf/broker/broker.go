@@ -169,11 +169,15 @@ func (b *Broker) step() {
 		b.rang.Store(false)
 		b.armed = 0
 	}
-	b.advance(b.Now())
+	now := b.Now()
+	b.advance(now)
 	for range maxBatch {
 		select {
 		case b.input = <-b.inputs:
-			b.takeInput()
+			if now.Before(b.input.At) { // nothing is observed before it was
+				now = b.Now()
+			}
+			b.takeInput(now)
 			continue
 		default:
 		}
@@ -183,9 +187,7 @@ func (b *Broker) step() {
 	b.arm()
 }
 
-func (b *Broker) takeInput() {
-	now := b.Now()
-	b.advance(now)
+func (b *Broker) takeInput(now mihf.Time) {
 	b.counts.observations.Add(1)
 	for _, t := range b.taps {
 		t.offer(&b.input)
@@ -196,8 +198,8 @@ func (b *Broker) takeInput() {
 	}
 }
 
-// advance does what became due, before anything newer is taken (the machine may have
-// slept).
+// advance does what became due, before anything newer is taken (the loop may have been
+// held up).
 func (b *Broker) advance(now mihf.Time) {
 	if b.due.Due(now) {
 		b.engine.Advance(now)

@@ -74,6 +74,9 @@ func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Ca
 		b.serveFeeds() // forgets those that have ended
 	}
 	b.feeds = append(b.feeds, f)
+	if req.Boot == 0 && req.After != 0 {
+		req.Boot = b.Boot() // who names no run means this one
+	}
 	if req.Boot == b.Boot() {
 		c, ok := b.log.Resume(filter, req.After)
 		if ok {
@@ -99,10 +102,8 @@ func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Ca
 // "" if it did not ask.
 func (b *Broker) cannotResume(req *mihf.SubscribeRequest) string {
 	switch {
-	case req.Boot == 0 && req.After == 0:
-		return ""
 	case req.Boot == 0:
-		return "no boot id was given with the sequence"
+		return ""
 	case req.Boot != b.Boot():
 		return "the broker was restarted"
 	case req.After > b.log.Last():
