@@ -32,8 +32,9 @@ var (
 
 // SubscribeRequest says what a subscriber wants to see.
 type SubscribeRequest struct {
-	// After resumes behind this sequence of run Boot. With no Boot, or where the replay
-	// ring does not reach back, a snapshot comes first and the gap is stated.
+	// After resumes behind this sequence of run Boot (0: the present one). Where that run
+	// has ended, or the replay ring does not reach back, the gap is stated and a snapshot
+	// comes first; with neither After nor Boot a snapshot alone.
 	After uint64
 	Boot  BootID
 	Links []LinkID // empty: all
@@ -120,6 +121,10 @@ type Snapshot struct {
 	Flows    []FlowStatus // those that the caller may see
 	Sensors  []SensorCondition
 	Egress   []Egress
+	// Kinds are the events that what the sensors have given so far can lead to. A
+	// subscription to another kind is granted, but nothing will come until a sensor that
+	// gives it is there.
+	Kinds KindSet
 }
 
 // LinkStatus is the state of one link.

@@ -77,7 +77,7 @@ func TestGapThenSnapshot(t *testing.T) {
 		req mihf.SubscribeRequest
 		gap string
 	}{
-		"no boot":    {mihf.SubscribeRequest{After: 7}, "gap 7 to 40: no boot id was given with the sequence"},
+		"this boot":  {mihf.SubscribeRequest{After: 7}, "gap 7 to 40: the replay ring does not reach back so far"},
 		"other boot": {mihf.SubscribeRequest{After: 7, Boot: 9}, "gap 7 to 40: the broker was restarted"},
 		"newer one":  {mihf.SubscribeRequest{After: 99, Boot: 9}, "gap 40 to 40: the broker was restarted"},
 		"future":     {mihf.SubscribeRequest{After: 41, Boot: 1}, "gap 40 to 40: sequence 41 is not reached yet"},

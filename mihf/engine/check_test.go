@@ -25,7 +25,8 @@ type check struct {
 	flows    map[mihf.FlowID]*flowCheck
 	epochs   map[mihf.FlowID]uint64 // also of flows that are gone
 	outcomes map[mihf.PredictionID]mihf.Outcome
-	suspends bool // time may jump: what is bound to a moment may come late
+	seen     mihf.KindSet // kinds of event that came
+	suspends bool         // time may jump: what is bound to a moment may come late
 }
 
 type linkCheck struct {
@@ -89,6 +90,7 @@ func (c *check) event(now mihf.Time, e *mihf.Event) {
 	if e.Sequence != c.sequence || e.Boot != c.cfg.Boot || e.At > now || e.At == 0 {
 		c.t.Fatalf("%s at %v of sequence %d, now %v", eventLine(e), e.At, e.Sequence, now)
 	}
+	c.seen |= mihf.Kinds(e.Kind)
 	l := c.link(e.Link)
 	switch e.Kind {
 	case mihf.LinkUp, mihf.LinkDown:
@@ -287,6 +289,9 @@ func (c *check) needless(now mihf.Time, f *flowCheck) (sum time.Duration) {
 func (c *check) snapshot(now mihf.Time, e *engine.Engine) {
 	c.t.Helper()
 	s := e.Snapshot(now, func(uint32) bool { return true })
+	if c.seen&^s.Kinds != 0 {
+		c.t.Fatalf("kinds %b came, the snapshot says %b", c.seen, s.Kinds)
+	}
 	if s.Sequence != c.sequence || len(s.Flows) != len(c.flows) {
 		c.t.Fatalf("snapshot at %d with %d flows, want %d with %d", s.Sequence, len(s.Flows), c.sequence, len(c.flows))
 	}

@@ -69,6 +69,7 @@ type Engine struct {
 	sensors  []mihf.SensorCondition
 	explain  explanations
 	refused  Refused
+	kinds    mihf.KindSet // of event that what was observed can lead to
 
 	events     linkstate.Events
 	hints      hint.Out
@@ -86,7 +87,7 @@ type Refused struct{ Links, Sensors uint64 }
 func New(cfg Config) *Engine {
 	e := &Engine{
 		cfg: cfg, ids: linkstate.IDs{Boot: cfg.Boot}, links: map[mihf.LinkID]*link{},
-		table: route.NewTable(), policy: hint.New(cfg.Hint, cfg.Boot),
+		table: route.NewTable(), policy: hint.New(cfg.Hint, cfg.Boot), kinds: always,
 	}
 	e.egress[1].IPv6 = true
 	return e
@@ -108,6 +109,7 @@ func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
 		e.observeResume(now, o) // before what was due in the suspend
 	}
 	e.catchUp(now)
+	e.kinds |= e.leadsTo(o.Kind)
 	switch o.Kind {
 	case mihf.ObsEgress:
 		e.observeEgress(now, o.Egress)

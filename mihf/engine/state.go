@@ -12,7 +12,7 @@ import (
 func (e *Engine) Snapshot(now mihf.Time, see func(owner uint32) bool) *mihf.Snapshot {
 	s := &mihf.Snapshot{
 		Sequence: e.sequence, Boot: e.cfg.Boot, Node: e.cfg.Node, At: now,
-		Sensors: append([]mihf.SensorCondition(nil), e.sensors...),
+		Sensors: append([]mihf.SensorCondition(nil), e.sensors...), Kinds: e.kinds,
 	}
 	for _, l := range e.order {
 		s.Links = append(s.Links, e.status(now, l))

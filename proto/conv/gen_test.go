@@ -329,6 +329,7 @@ func (g gen) snapshot() *mihf.Snapshot {
 			}
 		}),
 		Sensors: slice(g, g.condition), Egress: slice(g, g.egress),
+		Kinds: mihf.KindSet(g.n(1<<mihf.NumKinds-1)) &^ 1,
 	}
 }
 

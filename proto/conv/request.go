@@ -9,7 +9,7 @@ import (
 )
 
 // minPeriod is the shortest period of a periodic report.
-const minPeriod = 10 * time.Millisecond
+const minPeriod = 20 * time.Millisecond
 
 // EncodeSubscribe encodes a subscription.
 func EncodeSubscribe(q *mihf.SubscribeRequest) *mihv1.SubscribeRequest {
@@ -17,21 +17,35 @@ func EncodeSubscribe(q *mihf.SubscribeRequest) *mihv1.SubscribeRequest {
 	for _, l := range q.Links {
 		p.Links = append(p.Links, text(l))
 	}
+	p.Kinds = encodeKinds(q.Kinds)
+	return p
+}
+
+func encodeKinds(s mihf.KindSet) []mihv1.EventKind {
+	var out []mihv1.EventKind
 	for k := mihf.Kind(1); int(k) < mihf.NumKinds; k++ {
-		if q.Kinds.Has(k) {
-			p.Kinds = append(p.Kinds, mihv1.EventKind(k))
+		if s.Has(k) {
+			out = append(out, mihv1.EventKind(k))
 		}
 	}
-	return p
+	return out
+}
+
+func (r *reader) kinds(list []mihv1.EventKind) (s mihf.KindSet) {
+	for _, k := range list {
+		if _, ok := mihv1.EventKind_name[int32(k)]; !ok || k == 0 {
+			r.fail("kinds", "%d is not a kind of event", k)
+			break
+		}
+		s |= mihf.Kinds(mihf.Kind(k))
+	}
+	return s
 }
 
 // DecodeSubscribe decodes and checks a subscription.
 func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
 	r := &reader{}
 	q := mihf.SubscribeRequest{After: p.GetAfterSequence(), Boot: r.boot(p.GetBootId()), Hints: p.GetHints()}
-	if q.Boot == 0 && q.After != 0 {
-		r.fail("boot_id", "is absent, but after_sequence names a place in one run of the broker")
-	}
 	if r.items("links", len(p.GetLinks()), maxItems) {
 		for _, s := range p.GetLinks() {
 			if s == "" {
@@ -40,13 +54,7 @@ func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
 			q.Links = append(q.Links, r.link("links", s))
 		}
 	}
-	for _, k := range p.GetKinds() {
-		if _, ok := mihv1.EventKind_name[int32(k)]; !ok || k == 0 {
-			r.fail("kinds", "%d is not a kind of event", k)
-			break
-		}
-		q.Kinds |= mihf.Kinds(mihf.Kind(k))
-	}
+	q.Kinds = r.kinds(p.GetKinds())
 	return q, r.error()
 }
 

@@ -48,6 +48,7 @@ func (e Encoder) Snapshot(s *mihf.Snapshot) *mihv1.Snapshot {
 		Sequence: s.Sequence, BootId: bootID(s.Boot), Node: text(s.Node), Age: e.age(s.At), WallTime: e.wall(s.At),
 		Links: each(s.Links, e.LinkStatus), Flows: each(s.Flows, e.flowStatus),
 		Sensors: each(s.Sensors, encodeCondition), Egress: each(s.Egress, encodeEgress),
+		Kinds: encodeKinds(s.Kinds),
 	}
 }
 
@@ -58,6 +59,7 @@ func (d Decoder) Snapshot(p *mihv1.Snapshot) (*mihf.Snapshot, error) {
 		Sequence: p.GetSequence(), Boot: r.boot(p.GetBootId()), Node: mihf.NodeID(p.GetNode()), At: r.ago("age", p.GetAge()),
 		Links: list(r, "links", p.GetLinks(), r.linkStatus), Flows: list(r, "flows", p.GetFlows(), r.flowStatus),
 		Sensors: list(r, "sensors", p.GetSensors(), r.condition), Egress: list(r, "egress", p.GetEgress(), r.egress),
+		Kinds: r.kinds(p.GetKinds()),
 	}
 	return s, r.error()
 }

@@ -26,7 +26,7 @@ const (
 type SubscribeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	AfterSequence uint64                 `protobuf:"varint,1,opt,name=after_sequence,json=afterSequence,proto3" json:"after_sequence,omitempty"` // resume behind this one of run boot_id
-	BootId        string                 `protobuf:"bytes,2,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`                       // "": begin with a snapshot
+	BootId        string                 `protobuf:"bytes,2,opt,name=boot_id,json=bootId,proto3" json:"boot_id,omitempty"`                       // "": the present run; without after_sequence too, a snapshot
 	Links         []string               `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty"`                                       // empty: all
 	Kinds         []EventKind            `protobuf:"varint,4,rep,packed,name=kinds,proto3,enum=mih.v1.EventKind" json:"kinds,omitempty"`         // empty: all
 	Hints         bool                   `protobuf:"varint,5,opt,name=hints,proto3" json:"hints,omitempty"`                                      // also the hints of the flows that the caller may see

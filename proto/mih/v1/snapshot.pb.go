@@ -192,6 +192,7 @@ type Snapshot struct {
 	Flows         []*FlowStatus          `protobuf:"bytes,7,rep,name=flows,proto3" json:"flows,omitempty"` // that the caller may see
 	Sensors       []*SensorCondition     `protobuf:"bytes,8,rep,name=sensors,proto3" json:"sensors,omitempty"`
 	Egress        []*Egress              `protobuf:"bytes,9,rep,name=egress,proto3" json:"egress,omitempty"`
+	Kinds         []EventKind            `protobuf:"varint,10,rep,packed,name=kinds,proto3,enum=mih.v1.EventKind" json:"kinds,omitempty"` // that what the sensors have given so far can lead to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -289,6 +290,13 @@ func (x *Snapshot) GetEgress() []*Egress {
 	return nil
 }
 
+func (x *Snapshot) GetKinds() []EventKind {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
 // Gap states that deliveries are missing.
 type Gap struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -354,7 +362,7 @@ var File_mih_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_mih_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
-	"\x15mih/v1/snapshot.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x11mih/v1/flow.proto\x1a\x15mih/v1/forecast.proto\x1a\x11mih/v1/link.proto\"\xc2\x04\n" +
+	"\x15mih/v1/snapshot.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/flow.proto\x1a\x15mih/v1/forecast.proto\x1a\x11mih/v1/link.proto\"\xc2\x04\n" +
 	"\n" +
 	"LinkStatus\x12\x12\n" +
 	"\x04link\x18\x01 \x01(\tR\x04link\x12'\n" +
@@ -378,7 +386,7 @@ const file_mih_v1_snapshot_proto_rawDesc = "" +
 	"\bforecast\x18\r \x01(\v2\x10.mih.v1.ForecastR\bforecast\x12\x1d\n" +
 	"\x03lci\x18\x0e \x01(\v2\v.mih.v1.LciR\x03lci\x12\x1b\n" +
 	"\thold_down\x18\x0f \x01(\bR\bholdDownB\a\n" +
-	"\x05_ssid\"\xe8\x02\n" +
+	"\x05_ssid\"\x91\x03\n" +
 	"\bSnapshot\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x17\n" +
 	"\aboot_id\x18\x02 \x01(\tR\x06bootId\x12\x12\n" +
@@ -388,7 +396,9 @@ const file_mih_v1_snapshot_proto_rawDesc = "" +
 	"\x05links\x18\x06 \x03(\v2\x12.mih.v1.LinkStatusR\x05links\x12(\n" +
 	"\x05flows\x18\a \x03(\v2\x12.mih.v1.FlowStatusR\x05flows\x121\n" +
 	"\asensors\x18\b \x03(\v2\x17.mih.v1.SensorConditionR\asensors\x12&\n" +
-	"\x06egress\x18\t \x03(\v2\x0e.mih.v1.EgressR\x06egress\"c\n" +
+	"\x06egress\x18\t \x03(\v2\x0e.mih.v1.EgressR\x06egress\x12'\n" +
+	"\x05kinds\x18\n" +
+	" \x03(\x0e2\x11.mih.v1.EventKindR\x05kinds\"c\n" +
 	"\x03Gap\x12#\n" +
 	"\rfrom_sequence\x18\x01 \x01(\x04R\ffromSequence\x12\x1f\n" +
 	"\vto_sequence\x18\x02 \x01(\x04R\n" +
@@ -423,6 +433,7 @@ var file_mih_v1_snapshot_proto_goTypes = []any{
 	(*FlowStatus)(nil),            // 11: mih.v1.FlowStatus
 	(*SensorCondition)(nil),       // 12: mih.v1.SensorCondition
 	(*Egress)(nil),                // 13: mih.v1.Egress
+	(EventKind)(0),                // 14: mih.v1.EventKind
 }
 var file_mih_v1_snapshot_proto_depIdxs = []int32{
 	3,  // 0: mih.v1.LinkStatus.facts:type_name -> mih.v1.LinkFacts
@@ -439,11 +450,12 @@ var file_mih_v1_snapshot_proto_depIdxs = []int32{
 	11, // 11: mih.v1.Snapshot.flows:type_name -> mih.v1.FlowStatus
 	12, // 12: mih.v1.Snapshot.sensors:type_name -> mih.v1.SensorCondition
 	13, // 13: mih.v1.Snapshot.egress:type_name -> mih.v1.Egress
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	14, // 14: mih.v1.Snapshot.kinds:type_name -> mih.v1.EventKind
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_mih_v1_snapshot_proto_init() }
@@ -451,6 +463,7 @@ func file_mih_v1_snapshot_proto_init() {
 	if File_mih_v1_snapshot_proto != nil {
 		return
 	}
+	file_mih_v1_event_proto_init()
 	file_mih_v1_flow_proto_init()
 	file_mih_v1_forecast_proto_init()
 	file_mih_v1_link_proto_init()
