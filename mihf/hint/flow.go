@@ -61,9 +61,7 @@ type flow struct {
 	prepared   mihf.PredictionID
 	abandoned  bool
 
-	needless  spending
-	backoff   time.Duration
-	pausedTil mihf.Time // no predicted freeze before
+	account
 
 	acked   uint64
 	lastAck mihf.AckResult

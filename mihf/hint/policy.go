@@ -16,6 +16,9 @@ type Policy struct {
 	due    []*flow   // filled by Due for Freeze
 	next   mihf.Time // not later than the first deadline of a flow
 	margin margin
+
+	departed map[mihf.FlowID]departed
+	leaving  []mihf.FlowID // the keys of departed, oldest first
 }
 
 // Out collects hints. The owner numbers and empties it.
@@ -26,7 +29,7 @@ func New(cfg Config, boot mihf.BootID) *Policy {
 	return &Policy{
 		cfg: cfg, boot: boot,
 		flows: map[mihf.FlowID]*flow{}, links: map[mihf.LinkID][]*flow{},
-		margin: margin{current: cfg.MinMargin},
+		margin: margin{current: cfg.MinMargin}, departed: map[mihf.FlowID]departed{},
 	}
 }
 
@@ -34,7 +37,9 @@ func New(cfg Config, boot mihf.BootID) *Policy {
 // epoch: where an ID comes back, that must not be below those it had.
 func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID, epoch uint64) mihf.Registration {
 	spec.Owner = mihf.Some(owner)
-	f := &flow{spec: spec, owner: owner, link: link, backoff: p.cfg.Backoff, epoch: epoch, acked: epoch, at: len(p.order)}
+	f := &flow{spec: spec, owner: owner, link: link, epoch: epoch, acked: epoch, at: len(p.order)}
+	f.backoff = p.cfg.Backoff
+	p.recall(f)
 	p.flows[spec.ID] = f
 	p.order = append(p.order, f)
 	p.join(f, link)
@@ -47,12 +52,14 @@ func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID, epoch u
 	}
 }
 
-// Remove forgets a flow. It gets no further hint.
+// Remove forgets a flow, but for its account of needless freezes. It gets no further
+// hint.
 func (p *Policy) Remove(id mihf.FlowID) {
 	f := p.flows[id]
 	if f == nil {
 		return
 	}
+	p.keep(f)
 	p.quit(f)
 	last := len(p.order) - 1
 	p.order[f.at] = p.order[last]
