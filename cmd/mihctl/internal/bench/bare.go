@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
+)
+
+// raw sends bytes as they are.
+type raw struct{}
+
+func (raw) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
+
+func (raw) Unmarshal(data []byte, v any) error {
+	*v.(*[]byte) = data
+	return nil
+}
+
+func (raw) Name() string { return "raw" }
+
+var _ encoding.Codec = raw{}
+
+// bareStream is the least that a gRPC stream needs: a service of one method, bytes for
+// messages, and a client that reads them. The sender writes to the stream itself.
+type bareStream struct {
+	*arrivals
+	server  *grpc.Server
+	conn    *grpc.ClientConn
+	stream  grpc.ServerStream
+	message []byte
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup
+}
+
+var bareMethod = grpc.StreamDesc{StreamName: "Follow", ServerStreams: true}
+
+func newBare(ctx context.Context, socket string, size int) (*bareStream, error) {
+	var listen net.ListenConfig
+	ln, err := listen.Listen(ctx, "unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	x := &bareStream{arrivals: newArrivals(), message: make([]byte, size)}
+	ctx, x.cancel = context.WithCancel(ctx)
+	streams := make(chan grpc.ServerStream, 1)
+	method := bareMethod
+	method.Handler = func(_ any, s grpc.ServerStream) error {
+		var request []byte
+		if err := s.RecvMsg(&request); err != nil {
+			return err
+		}
+		streams <- s
+		<-s.Context().Done()
+		return nil
+	}
+	x.server = grpc.NewServer(grpc.ForceServerCodec(raw{})) //nolint:staticcheck // the newer form is no simpler for bytes
+	x.server.RegisterService(&grpc.ServiceDesc{ServiceName: "bench.Bare", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{method}}, nil)
+	x.tasks.Go(func() { _ = x.server.Serve(ln) }) // what it says shows at the client
+	if err := x.follow(ctx, socket); err != nil {
+		return nil, errors.Join(err, x.close())
+	}
+	select {
+	case x.stream = <-streams:
+		return x, nil
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), x.close())
+	}
+}
+
+// follow connects a client that notes what arrives.
+func (x *bareStream) follow(ctx context.Context, socket string) (err error) {
+	x.conn, err = grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}))) //nolint:staticcheck // as above
+	if err != nil {
+		return err
+	}
+	s, err := x.conn.NewStream(ctx, &bareMethod, "/bench.Bare/Follow")
+	if err != nil {
+		return fmt.Errorf("open a stream: %w", err)
+	}
+	if err := errors.Join(s.SendMsg(&x.message), s.CloseSend()); err != nil {
+		return fmt.Errorf("ask for messages: %w", err)
+	}
+	x.tasks.Go(func() {
+		var message []byte
+		for s.RecvMsg(&message) == nil { // what is missing is counted
+			x.add()
+		}
+	})
+	return nil
+}
+
+func (x *bareStream) send() error { return x.stream.SendMsg(&x.message) }
+
+func (x *bareStream) between() {}
+
+func (x *bareStream) close() error {
+	x.cancel()
+	var err error
+	if x.conn != nil {
+		err = x.conn.Close()
+	}
+	x.server.Stop()
+	x.tasks.Wait()
+	return err
+}
