@@ -6,7 +6,8 @@
 //     times are of the client's own clock.
 //   - Errors wrap those of the vocabulary, with the text that the broker gave.
 //   - A message that cannot be read is counted and skipped; the order shows that it is
-//     missing, so [clients.Follow] takes a snapshot.
+//     missing, so [clients.Follow] takes a snapshot. An event or hint of a kind that a newer
+//     broker added is counted and passed over, as if it were not there.
 //   - Idle connections are probed every 20 s, and a dead one is found 10 s later.
 //
 // # Limits

@@ -48,6 +48,9 @@ type stream struct {
 	c      *Client
 	s      grpc.ServerStreamingClient[mihv1.SubscribeResponse]
 	cancel context.CancelFunc
+	// before is what the next delivery follows, where kinds that are not known came
+	// between.
+	before mihf.Opt[uint64]
 }
 
 // Next waits for one delivery.
@@ -57,11 +60,31 @@ func (s *stream) Next(buf []mihf.Delivery) (int, error) {
 		if err != nil {
 			return 0, errorOf(err)
 		}
+		if unknown(p) {
+			s.c.skipped.Add(1)
+			s.before = mihf.Some(s.before.Or(p.GetPrevious()))
+			continue
+		}
 		if err := s.decode(p, &buf[0]); err != nil {
 			s.c.skipped.Add(1)
 			continue
 		}
+		buf[0].Previous = s.before.Or(buf[0].Previous)
+		s.before = mihf.Opt[uint64]{}
 		return 1, nil
+	}
+}
+
+// unknown reports whether a delivery is of a kind that a newer broker added. Nothing is
+// missing without it.
+func unknown(p *mihv1.SubscribeResponse) bool {
+	switch item := p.GetItem().(type) {
+	case *mihv1.SubscribeResponse_Event:
+		return item.Event.GetKind() == nil
+	case *mihv1.SubscribeResponse_Hint:
+		return item.Hint.GetKind() == nil
+	default:
+		return item == nil
 	}
 }
 
