@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -96,7 +97,8 @@ func (b *bed) start() {
 	b.daemon = cmd
 	b.t.Cleanup(func() {
 		if cmd.ProcessState == nil {
-			_ = cmd.Process.Signal(os.Interrupt) // it may have ended by itself
+			_ = cmd.Process.Signal(syscall.SIGCONT) // a test that failed may have left it stopped
+			_ = cmd.Process.Signal(os.Interrupt)    // it may have ended by itself
 			if err := cmd.Wait(); err != nil {
 				b.t.Errorf("the daemon ended with %v", err)
 			}
@@ -108,12 +110,17 @@ func (b *bed) start() {
 	b.snapshot("anything: the daemon answers", func(*mihf.Snapshot) bool { return true })
 }
 
+func (b *bed) signal(s os.Signal) {
+	b.t.Helper()
+	if err := b.daemon.Process.Signal(s); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // kill ends the daemon as a crash does.
 func (b *bed) kill() {
 	b.t.Helper()
-	if err := b.daemon.Process.Kill(); err != nil {
-		b.t.Fatal(err)
-	}
+	b.signal(os.Kill)
 	if err := b.daemon.Wait(); err == nil {
 		b.t.Fatal("a killed daemon ended without an error")
 	}
