@@ -60,7 +60,7 @@ func (a *app) root() *cobra.Command {
 	f.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the daemon's answer")
 	root.AddCommand(
 		a.statusCommand(), a.linksCommand(), a.lciCommand(), a.eventsCommand(), a.watchCommand(), a.hintsCommand(), a.getCommand(), a.thresholdCommand(),
-		a.recordCommand(), a.replayCommand(), a.explainCommand(), a.demoCommand(), a.versionCommand(),
+		a.recordCommand(), a.replayCommand(), a.explainCommand(), a.benchCommand(), a.benchServerCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
 }
@@ -119,9 +119,6 @@ func (a *app) follow(ctx context.Context, c clients.Client, req mihf.SubscribeRe
 	s, err := ask(ctx, a, c.Status)
 	if err != nil {
 		return nil, "", err
-	}
-	if req.After > 0 && req.Boot == 0 {
-		req.Boot = s.Boot
 	}
 	feed, err := c.Follow(ctx, req)
 	if err != nil {

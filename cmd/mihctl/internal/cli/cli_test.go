@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mihf.dev/mihf"
+)
+
+// Flags become what Link_Configure_Thresholds asks for.
+func TestThresholdItems(t *testing.T) {
+	below := mihf.Some(mihf.Threshold{Value: -75, Direction: mihf.ThresholdBelow})
+	above := mihf.Some(mihf.Threshold{Value: -40, Direction: mihf.ThresholdAbove})
+	for name, c := range map[string]struct {
+		flags thresholdFlags
+		want  []mihf.ThresholdConfig
+	}{
+		"both": {
+			thresholdFlags{below: -75, isBelow: true, above: -40, isAbove: true, hysteresis: 3},
+			[]mihf.ThresholdConfig{{Threshold: below, Hysteresis: 3}, {Threshold: above, Hysteresis: 3}},
+		},
+		"one-shot":    {thresholdFlags{below: -75, isBelow: true, oneShot: true}, []mihf.ThresholdConfig{{Threshold: below, Action: mihf.ThresholdOneShot}}},
+		"period":      {thresholdFlags{period: 1e9}, []mihf.ThresholdConfig{{Period: 1e9}}},
+		"cancel one":  {thresholdFlags{below: -75, isBelow: true, cancel: true}, []mihf.ThresholdConfig{{Threshold: below, Action: mihf.ThresholdCancel}}},
+		"cancel all":  {thresholdFlags{cancel: true}, []mihf.ThresholdConfig{{Action: mihf.ThresholdCancel}}},
+		"zero is one": {thresholdFlags{isAbove: true}, nil}, // -0 dBm is no RSSI, but it was given
+	} {
+		got, err := c.flags.items(mihf.ParamRSSI)
+		if (err != nil) != (c.want == nil) {
+			t.Errorf("%s: error %v", name, err)
+		}
+		if err != nil {
+			continue
+		}
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(mihf.Opt[mihf.Threshold]{})); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}
