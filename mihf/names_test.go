@@ -11,8 +11,7 @@ import (
 	"mihf.dev/mihf"
 )
 
-// checkEscaped fails unless the text is safe to print and gives the octets back (reports
-// U01, W14).
+// checkEscaped fails unless the text is safe to print and gives the octets back.
 func checkEscaped(t interface{ Fatalf(string, ...any) }, b []byte) {
 	s := mihf.Escape(b)
 	if !utf8.ValidString(s) {
@@ -58,7 +57,7 @@ func TestEscapeShowsNothingRaw(t *testing.T) {
 	}
 }
 
-// Two different SSIDs never compare equal in their text form (report W14).
+// Two different SSIDs never compare equal in their text form.
 func TestEscapeIsInjective(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := rapid.SliceOfN(rapid.Byte(), 0, 32)

@@ -256,7 +256,7 @@ func (w *bed) walk() {
 	w.see(mihf.Observation{Kind: mihf.ObsLinkGone, Gone: mihf.DownRemoved})
 }
 
-// Report G03: octets that are not UTF-8 end no stream, and names pass as they are.
+// Octets that are not UTF-8 end no stream, and names pass as they are.
 func testNotUTF8(w *bed) {
 	r := w.follow(w.dial(w.T, alice), mihf.SubscribeRequest{})
 	r.snapshot()

@@ -171,7 +171,7 @@ func TestMachineEvents(t *testing.T) {
 	h.want()
 }
 
-// The coming or going of an address that a flow uses is never minor (report R14).
+// The coming or going of an address that a flow uses is never minor.
 func TestAddressInUseIsNotMinor(t *testing.T) {
 	h := onWiFi(t)
 	privacy := wifi4

@@ -12,7 +12,7 @@ func rebinds(id mihf.FlowID) mihf.FlowSpec {
 }
 
 // A default route that is away for less than RouteHold moves nobody, whatever the kernel
-// does meanwhile (report R13); one that stays away does.
+// does meanwhile; one that stays away does.
 func TestRouteHold(t *testing.T) {
 	for away, want := range map[time.Duration]int{3 * time.Second: 0, 6 * time.Second: 1} {
 		h := both(t)
@@ -66,7 +66,7 @@ func TestNoSwitchWhileARoamIsLikely(t *testing.T) {
 }
 
 // Metric games: the kernel's preference flaps between two links that both work. A flow is
-// not sent after it more than once in a hold-down (reports R10, P07).
+// not sent after it more than once in a hold-down.
 func TestMetricGames(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		h := both(t)

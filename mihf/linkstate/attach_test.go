@@ -10,7 +10,6 @@ import (
 )
 
 // "Events are differences of states: the same observation again gives no event."
-// (reports R14, R15, R25)
 func TestSameObservationGivesNoEvent(t *testing.T) {
 	h := onWiFi(t)
 	for range 30 {
@@ -60,7 +59,7 @@ func TestCertainLinkDownAtOnce(t *testing.T) {
 	h.want("path_lost v4 link_down", "link_down admin withheld 0s")
 }
 
-// Carrier loss is a down signal independent of addresses (report R22).
+// Carrier loss is a down signal independent of addresses.
 func TestCarrierLossKeepsAddress(t *testing.T) {
 	h := onCable(t)
 	h.give(device{v4: true, down: true}.facts())
@@ -184,7 +183,7 @@ func TestRoamWithoutDetachment(t *testing.T) {
 	h := onWiFi(t)
 	h.give(radio(apB, -60))
 	h.want("link_handover_complete a>b gap 0s", "link_parameters_report rssi_dbm -60")
-	// A reading of the old one, taken before and delivered late, is no roam back (report W19).
+	// A reading of the old one, taken before and delivered late, is no roam back.
 	old := radio(apA, -80)
 	old.Age = 10 * time.Millisecond
 	h.give(old)

@@ -104,11 +104,11 @@ func FuzzTrace(f *testing.F) {
 	})
 }
 
-// The public traces, where they lie beside the checkout.
-func TestPublicTraces(t *testing.T) {
-	files, _ := filepath.Glob("../../../shared/traces/*/*.csv.gz")
-	if len(files) == 0 {
-		t.Skip("no traces beside the checkout (../shared/traces)")
+// Traces of real walks, in the folders of MIHF_TRACES: every row can be read.
+func TestRealTraces(t *testing.T) {
+	files, _ := filepath.Glob(filepath.Join(os.Getenv("MIHF_TRACES"), "*", "*.csv.gz"))
+	if os.Getenv("MIHF_TRACES") == "" || len(files) == 0 {
+		t.Skip("MIHF_TRACES names no folder with */*.csv.gz")
 	}
 	sets := map[string]bool{}
 	for _, name := range files {

@@ -185,7 +185,7 @@ func TestHeldOutOfRangeIsNothing(t *testing.T) {
 	}
 }
 
-// Report G03: octets that are not UTF-8 in any string end no stream.
+// Octets that are not UTF-8 in any string end no stream.
 func TestInvalidUTF8Passes(t *testing.T) {
 	bad := "\xff\xfe"
 	ev := mihf.Event{
@@ -204,7 +204,7 @@ func TestInvalidUTF8Passes(t *testing.T) {
 	}
 }
 
-// Report B04: what is not finite is absent, and the event goes out all the same.
+// What is not finite is absent, and the event goes out all the same.
 func TestNotFiniteIsAbsent(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	ev := mihf.Event{Kind: mihf.LinkGoingDown, Boot: 1, Prediction: mihf.Prediction{

@@ -10,7 +10,7 @@ import (
 	"mihf.dev/integration/netns"
 )
 
-// R07: what another program sends to our socket is not the kernel's word.
+// What another program sends to our socket is not the kernel's word.
 func TestKernelStrangersAreIgnored(t *testing.T) {
 	ns := netns.New(t)
 	read := make(chan struct{})
@@ -62,7 +62,7 @@ func TestKernelStrangersAreIgnored(t *testing.T) {
 	}
 }
 
-// R21: one message that cannot be read costs itself only.
+// One message that cannot be read costs itself only.
 func TestMalformedIsCounted(t *testing.T) {
 	s := New(Options{})
 	box := newInbox()

@@ -208,7 +208,7 @@ func TestDecodeRoute(t *testing.T) {
 				nexthop(7, 0, attr(unix.RTA_GATEWAY, addr("10.0.0.2"))), nexthop(8, unix.RTNH_F_DEAD)))),
 			want: routeInfo{dst: any4, table: 254, hops: []hop{{index: 7, gateway: netip.MustParseAddr("10.0.0.2")}, {index: 8, dead: true}}},
 		},
-		{ // R13
+		{
 			name: "expires in 3 s", msg: build(rtmsg(unix.AF_INET6, 0, 254, 0), attr(unix.RTA_OIF, u32(7)), cacheinfo(300)),
 			want: routeInfo{ipv6: true, dst: any6, table: 254, hops: []hop{{index: 7}}, expiring: true, expires: 3 * time.Second},
 		},
@@ -257,7 +257,7 @@ func TestDecodeHint(t *testing.T) {
 	}{
 		{"new link", unix.RTM_NEWLINK, ifinfo(0, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
 		{"deleted", unix.RTM_DELLINK, ifinfo(0, 0), hint{index: 7, linkHint: linkHint{link: true, deleted: true}}},
-		{"R18: no port any more", unix.RTM_DELLINK, ifinfo(unix.AF_BRIDGE, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
+		{"no port any more", unix.RTM_DELLINK, ifinfo(unix.AF_BRIDGE, 0), hint{index: 7, linkHint: linkHint{link: true, alive: true}}},
 		{"moved", unix.RTM_DELLINK, moved, hint{index: 7, linkHint: linkHint{link: true, deleted: true, moved: true}}},
 		{
 			"address", unix.RTM_DELADDR, build(ifaddr(unix.AF_INET, 24, 0, 0), attr(unix.IFA_LOCAL, addr("10.0.0.1"))),

@@ -10,7 +10,7 @@ import (
 	"mihf.dev/sensors/sensorstest"
 )
 
-// R03: the kernel drops IPv4 routes of a link that is set down without a message.
+// The kernel drops IPv4 routes of a link that is set down without a message.
 func TestKernelLinkDownAndUp(t *testing.T) {
 	b := newBed(t, nil, nil)
 	v0 := b.ns.Index("v0")
@@ -29,7 +29,7 @@ func TestKernelLinkDownAndUp(t *testing.T) {
 	b.egress("v0 leads out again", func(e *mihf.Egress) bool { return !e.IPv6 && e.Link == o.Link })
 }
 
-// R22: carrier loss is a sign of its own, with the address still there.
+// Carrier loss is a sign of its own, with the address still there.
 func TestKernelCarrierLoss(t *testing.T) {
 	b := newBed(t, nil, nil)
 	v0 := b.ns.Index("v0")
@@ -44,7 +44,7 @@ func TestKernelCarrierLoss(t *testing.T) {
 	}
 }
 
-// R19: a name is an attribute.
+// A name is an attribute.
 func TestKernelRenameAndSwap(t *testing.T) {
 	b := newBed(t, nil, second)
 	v0, w0 := b.ns.Index("v0"), b.ns.Index("w0")
@@ -81,7 +81,7 @@ func TestKernelReplugKeepsTheID(t *testing.T) {
 	}
 }
 
-// R18: a port that leaves its bridge gives RTM_DELLINK of family AF_BRIDGE and lives on.
+// A port that leaves its bridge gives RTM_DELLINK of family AF_BRIDGE and lives on.
 func TestKernelBridgePort(t *testing.T) {
 	b := newBed(t, nil, second)
 	for range 3 {
@@ -102,7 +102,7 @@ func TestKernelMoved(t *testing.T) {
 	})
 }
 
-// R14: addresses by their meaning, not their lifetimes.
+// Addresses by their meaning, not their lifetimes.
 func TestKernelAddresses(t *testing.T) {
 	const v6 = "2001:db8::1"
 	b := newBed(t, nil, nil)

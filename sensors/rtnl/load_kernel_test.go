@@ -62,7 +62,7 @@ func (b *bed) sameAsFresh() {
 	}
 }
 
-// R01: an overflow leads to a new socket, a complete reading and a resync.
+// An overflow leads to a new socket, a complete reading and a resync.
 func TestKernelOverflow(t *testing.T) {
 	var gate sync.Mutex
 	b := newBed(t, func(o *rtnl.Options) {
@@ -144,7 +144,7 @@ func TestKernelManyPeers(t *testing.T) {
 	})
 }
 
-// R16, R15, R25: what comes and goes, and messages without a change, give nothing.
+// What comes and goes, and messages without a change, give nothing.
 func TestKernelChurn(t *testing.T) {
 	b := newBed(t, func(o *rtnl.Options) { o.Settle = 0 }, second)
 	waitLinkLocals(b)
@@ -186,7 +186,7 @@ func TestKernelPortsOfContainers(t *testing.T) {
 	b.facts(x0, "no port any more", func(*mihf.LinkFacts) bool { return true })
 }
 
-// R07: sockets that are opened and closed at the same time do not get in each other's way.
+// Sockets that are opened and closed at the same time do not get in each other's way.
 func TestKernelParallelSubscriptions(t *testing.T) {
 	b := newBed(t, nil, second)
 	want := maps.Clone(b.world.Links)
@@ -215,7 +215,7 @@ func TestKernelParallelSubscriptions(t *testing.T) {
 	b.noneGone(b.fence())
 }
 
-// R05: what an interrupted dump does not show is not gone.
+// What an interrupted dump does not show is not gone.
 func TestKernelInterruptedDumps(t *testing.T) {
 	const static = 1000 // more than fits into one part of a dump
 	b := newBed(t, func(o *rtnl.Options) { o.Reconcile = 1 }, func(b *bed) {

@@ -182,7 +182,7 @@ func TestSysfs(t *testing.T) {
 	}
 }
 
-// R05: at most five tries, and then what there is, marked as partial.
+// At most five tries, and then what there is, marked as partial.
 func TestDumpTries(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tc := range []struct {

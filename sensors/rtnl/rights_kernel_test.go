@@ -47,7 +47,7 @@ func TestKernelWithoutCapabilities(t *testing.T) {
 	}
 }
 
-// R22: after a suspend everything is read again.
+// After a suspend everything is read again.
 func TestKernelResume(t *testing.T) {
 	var suspended atomic.Int64
 	b := newBed(t, func(o *rtnl.Options) {

@@ -21,7 +21,7 @@ func gateways(f *mihf.LinkFacts) []string {
 	return out
 }
 
-// R10: NetworkManager appends routes of equal metric; "replace" gives RTM_NEWROUTE with
+// NetworkManager appends routes of equal metric; "replace" gives RTM_NEWROUTE with
 // NLM_F_REPLACE, and none for the route that it removed.
 func TestKernelMetricGames(t *testing.T) {
 	b := newBed(t, nil, second)
@@ -49,7 +49,7 @@ func TestKernelMetricGames(t *testing.T) {
 	}
 }
 
-// R09: the default that decides can be in any table.
+// The default that decides can be in any table.
 func TestKernelPolicyRule(t *testing.T) {
 	b := newBed(t, nil, func(b *bed) {
 		second(b)
@@ -127,7 +127,7 @@ func TestKernelIPv6Egress(t *testing.T) {
 	b.egress("none", func(e *mihf.Egress) bool { return e.IPv6 && e.Link == "" })
 }
 
-// R04: a nexthop object that goes takes its IPv4 routes along in silence.
+// A nexthop object that goes takes its IPv4 routes along in silence.
 func TestKernelNexthop(t *testing.T) {
 	b := newBed(t, nil, func(b *bed) {
 		second(b)

@@ -79,7 +79,7 @@ func (s *stateTest) want(want ...string) []mihf.Observation {
 	return list
 }
 
-// R15, R25: one change, one observation; none, none.
+// One change, one observation; none, none.
 func TestOneChangeOneObservation(t *testing.T) {
 	s := newStateTest(t, 0)
 	l := hw(2, "wlan0", "02:00:00:00:00:01")
@@ -197,7 +197,7 @@ func TestReplugAndReuse(t *testing.T) {
 	}
 }
 
-// R03.
+// A link that is set down loses its default routes, although no message says so.
 func TestDownDropsDefaults(t *testing.T) {
 	s := newStateTest(t, 0)
 	l := hw(2, "eth0", "02:00:00:00:00:01")
@@ -213,7 +213,7 @@ func TestDownDropsDefaults(t *testing.T) {
 	}
 }
 
-// R05: an incomplete dump removes nothing.
+// An incomplete dump removes nothing.
 func TestPartialDefaults(t *testing.T) {
 	s := newStateTest(t, 0)
 	s.link(hw(2, "eth0", "02:00:00:00:00:01"))
@@ -225,7 +225,7 @@ func TestPartialDefaults(t *testing.T) {
 	}
 }
 
-// R13: a route that has ended counts as gone, and one that will end is looked at then.
+// A route that has ended counts as gone, and one that will end is looked at then.
 func TestExpiringRoute(t *testing.T) {
 	s := newStateTest(t, 0)
 	s.link(hw(2, "eth0", "02:00:00:00:00:01"))
