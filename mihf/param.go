@@ -129,14 +129,6 @@ func (vs *Values) Get(p Parameter) (float64, bool) {
 // Has reports whether p is known.
 func (vs *Values) Has(p Parameter) bool { return vs.known&(1<<p) != 0 }
 
-// Clear makes p unknown.
-func (vs *Values) Clear(p Parameter) {
-	if vs.Has(p) {
-		vs.known &^= 1 << p
-		vs.v[p] = 0
-	}
-}
-
 // Len returns how many values are known.
 func (vs *Values) Len() int { return bits.OnesCount32(vs.known) }
 

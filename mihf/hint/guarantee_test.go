@@ -310,6 +310,38 @@ func TestSuspendBooksTheLeaseOnly(t *testing.T) {
 	}
 }
 
+// A prediction that a suspend ended is no false alarm: its time is booked once, and no
+// back-off begins.
+func TestSuspendIsNoFalseAlarm(t *testing.T) {
+	h := newPolicy(t)
+	h.add(mihf.FlowSpec{})
+	pr := h.predict(soon())
+	h.advance(time.Second)
+	pr.Outcome = mihf.OutcomeExpired
+	h.p.Ended(h.now, pr, true, &h.out)
+	h.want("freeze predicted 3s p50 200ms #1", "unfreeze expired recovery #1")
+	if s := h.status(); s.Needless != time.Second || s.BackoffUntil != 0 {
+		t.Errorf("needless %v, back-off until %v", s.Needless, s.BackoffUntil)
+	}
+}
+
+// To leave the link proves no prediction true: the back-off goes on doubling.
+func TestMoveKeepsBackoff(t *testing.T) {
+	h := newPolicy(t)
+	h.add(mihf.FlowSpec{})
+	h.end(h.predict(soon()), mihf.OutcomeRollback)
+	h.advance(h.cfg.Backoff)
+	h.predict(soon())
+	h.p.Move(h.now, flow, wwan)
+	h.usable()
+	h.p.Move(h.now, flow, wlan)
+	h.end(h.predict(soon()), mihf.OutcomeRollback)
+	h.out.List = nil
+	if got := h.status().BackoffUntil.Sub(h.now); got != 2*h.cfg.Backoff {
+		t.Errorf("back-off of %v after the second false alarm, want %v", got, 2*h.cfg.Backoff)
+	}
+}
+
 // The time before a flow leaves the link is booked, for the prediction may yet prove wrong.
 func TestMoveBooks(t *testing.T) {
 	h := newPolicy(t)

@@ -96,6 +96,23 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// While Link_Down is withheld a forecast neither takes the prediction back nor revises it:
+// the link is gone, and only its outcome counts.
+func TestForecastWhileWithheld(t *testing.T) {
+	h := onWiFi(t)
+	h.judge(0.9, 1)
+	h.want("link_going_down 1.0 loss")
+	h.give(left(mihf.DownExplicitDisconnect, true))
+	h.want("path_lost v4 link_down")
+	for _, loss := range []float64{0, 0, 0, 1, 1} {
+		h.advance(400 * time.Millisecond)
+		h.judge(loss, 0.1)
+		h.want()
+	}
+	h.advance(time.Second)
+	h.want("link_down explicit_disconnect withheld 3s ends 1 link_down")
+}
+
 // A fade that recovers for less than RollbackFor takes nothing back.
 func TestRollbackNeedsTime(t *testing.T) {
 	h := onWiFi(t)
@@ -187,8 +204,8 @@ func TestAnnouncedForAFlow(t *testing.T) {
 }
 
 // "After a prediction that did not come true, a new one within FlapGuard needs
-// GuardThreshold." After a guarded one that fails too there is none until it ends
-// (report P01: at most one Going_Down in 30 s on a flapping signal).
+// GuardThreshold." After a guarded one that fails too there is none until it ends:
+// at most one Going_Down in 30 s on a flapping signal.
 func TestFlapGuard(t *testing.T) {
 	fail := func(h *machineTest, p float64) bool {
 		h.t.Helper()
@@ -280,7 +297,7 @@ func TestPredictionLivesAtMostMaxOpen(t *testing.T) {
 	h.drop()
 }
 
-// Figures that are no numbers stay out of events (report B04), and a forecast that is no
+// Figures that are not numbers stay out of events, and a forecast that is no
 // number announces nothing.
 func TestNoNaN(t *testing.T) {
 	h := onWiFi(t)

@@ -49,7 +49,7 @@ func (h *machineTest) crossings(values ...float64) (at []int) {
 }
 
 // "A threshold reports once for each crossing: it is armed again only when the value has
-// come back by the hysteresis." (reports W07, W08)
+// come back by the hysteresis."
 func TestThresholdHysteresis(t *testing.T) {
 	for _, c := range []struct {
 		item   mihf.ThresholdConfig
@@ -71,7 +71,26 @@ func TestThresholdHysteresis(t *testing.T) {
 	}
 }
 
-// The comparison is signed, over the whole range (report W07).
+// A crossing is a report like any other: the next one names its value as the previous, and
+// comes no sooner than ReportEvery after it.
+func TestCrossingIsReported(t *testing.T) {
+	h := onWiFi(t)
+	h.configure(below(-70))
+	h.give(radio("", -65))
+	h.drop()
+	h.give(radio("", -72))
+	h.drop()
+	h.advance(h.cfg.ReportEvery / 2)
+	h.give(radio("", -75))
+	h.want()
+	h.advance(h.cfg.ReportEvery / 2)
+	if len(h.got) != 1 || h.got[0].Report.Previous != mihf.Some(-72.0) || h.got[0].Report.Value != -75 {
+		t.Errorf("%+v, want -75 after -72", h.got)
+	}
+	h.drop()
+}
+
+// The comparison is signed, over the whole range.
 func TestThresholdIsSigned(t *testing.T) {
 	for v := -100.0; v <= -10; v++ {
 		h := onWiFi(t)
@@ -83,8 +102,7 @@ func TestThresholdIsSigned(t *testing.T) {
 	}
 }
 
-// "An unknown value crosses nothing", and does not keep others from being looked at
-// (report W08).
+// "An unknown value crosses nothing", and does not keep others from being looked at.
 func TestThresholdOfUnknownParameter(t *testing.T) {
 	h := onWiFi(t)
 	h.configure(mihf.ThresholdConfig{Parameter: mihf.ParamSINR, Threshold: mihf.Some(mihf.Threshold{Value: 0, Direction: mihf.ThresholdBelow}), Period: time.Second}, below(-70))
