@@ -81,7 +81,7 @@ func TestQuantileIsTheInverse(t *testing.T) {
 	})
 }
 
-// A forecast of nothing has no quantiles, and neither has one that is no number.
+// A forecast of nothing has no quantiles, and neither has one that is not a number.
 func TestQuantileUnknown(t *testing.T) {
 	var none, nan mihf.Incidence
 	for i := range nan {

@@ -64,5 +64,5 @@ func (ms Methods) Find(name string) (Method, error) {
 		}
 		names = append(names, m.Name)
 	}
-	return Method{}, fmt.Errorf("predictor %q is not known; there is %s", name, strings.Join(names, ", "))
+	return Method{}, fmt.Errorf("predictor %q is not known; give one of %s", name, strings.Join(names, ", "))
 }

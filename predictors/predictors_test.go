@@ -13,7 +13,7 @@ func TestFind(t *testing.T) {
 		t.Errorf("Find(b) = %+v, %v", m, err)
 	}
 	_, err = ms.Find("c")
-	if want := `predictor "c" is not known; there is a, b`; err == nil || err.Error() != want {
+	if want := `predictor "c" is not known; give one of a, b`; err == nil || err.Error() != want {
 		t.Errorf("Find(c): error %v, want %s", err, want)
 	}
 }

@@ -23,7 +23,7 @@ func newLogger(c *config.Log, w io.Writer) (*slog.Logger, *slog.LevelVar) {
 }
 
 // logFile opens the log of a live view, whose terminal belongs to the view: a file in the
-// state directory. Where standard error is no terminal, nil: the log may go there.
+// state directory. Where standard error is not a terminal, nil: the log may go there.
 func logFile(state string) (*os.File, error) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil, nil

@@ -360,7 +360,7 @@ func TestOrdinaryUser(t *testing.T) {
 	p.ends(exitOK)
 }
 
-// TestLive: where the output is no terminal, the live view prints lines.
+// TestLive: where the output is not a terminal, the live view prints lines.
 func TestLive(t *testing.T) {
 	b := newBed(t)
 	p, out := b.command("-live"), newLines()

@@ -43,7 +43,7 @@ func (c *checker) duration(key string, raw *string, v *time.Duration, low, high 
 	d, err := time.ParseDuration(*raw)
 	switch {
 	case err != nil:
-		c.fail(key, `%q is no duration; write a number with its unit, for example "30ms", "2s", "5m"`, *raw)
+		c.fail(key, `%q is not a duration; write a number with its unit, for example "30ms", "2s", "5m"`, *raw)
 	case d < low || d > high:
 		c.fail(key, "%v is out of range; give %v to %v", d, low, high)
 	default:
@@ -85,7 +85,7 @@ func (c *checker) oneOf(key string, raw *string, v *string, names ...string) {
 	switch {
 	case raw == nil:
 	case !slices.Contains(names, *raw):
-		c.fail(key, "%q is not known; there is %s", *raw, strings.Join(names, ", "))
+		c.fail(key, "%q is not known; give one of %s", *raw, strings.Join(names, ", "))
 	default:
 		*v = *raw
 	}
@@ -96,7 +96,7 @@ func (c *checker) path(key string, raw *string, v *string) {
 	switch {
 	case raw == nil:
 	case *raw != "" && (!filepath.IsAbs(*raw) || strings.ContainsRune(*raw, 0)):
-		c.fail(key, "%q is no absolute path; begin it with /", *raw)
+		c.fail(key, "%q is not an absolute path; begin it with /", *raw)
 	default:
 		*v = *raw
 	}
@@ -109,7 +109,7 @@ func (c *checker) mode(key string, raw *string, v *fs.FileMode) {
 	}
 	m, err := strconv.ParseUint(*raw, 8, 32)
 	if err != nil || m&^0o666 != 0 || m&0o600 != 0o600 {
-		c.fail(key, `%q is no mode for a socket; give three octal digits that let at least the owner read and write, for example "0660"`, *raw)
+		c.fail(key, `%q is not a mode for a socket; give three octal digits that let at least the owner read and write, for example "0660"`, *raw)
 		return
 	}
 	*v = fs.FileMode(m)
@@ -121,7 +121,7 @@ func (c *checker) level(key string, raw *string, v *slog.Level) {
 	}
 	i := slices.Index(levelNames, *raw)
 	if i < 0 {
-		c.fail(key, "%q is not known; there is %s", *raw, strings.Join(levelNames, ", "))
+		c.fail(key, "%q is not known; give one of %s", *raw, strings.Join(levelNames, ", "))
 		return
 	}
 	*v = slog.LevelDebug + slog.Level(4*i)
@@ -139,7 +139,7 @@ func (c *checker) address(key string, raw *string, v *string) {
 		_, err = strconv.ParseUint(port, 10, 16)
 	}
 	if err != nil {
-		c.fail(key, `%q is no address with a port; give for example "127.0.0.1:4552" or "[::1]:4552"`, *raw)
+		c.fail(key, `%q is not an address with a port; give for example "127.0.0.1:4552" or "[::1]:4552"`, *raw)
 		return
 	}
 	*v = *raw

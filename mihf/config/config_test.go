@@ -138,7 +138,7 @@ func TestErrors(t *testing.T) {
 		{"[grpc]\nadmin_names = \"a\"\n", `f:2: grpc.admin_names: must be a list of names, for example ["a", "b"]`},
 		{"[grpc]\nadmin_names = [\"\"]\n", "f:2: grpc.admin_names: has an empty name"},
 		{"link = 1\n", "f:1: link: must be a section"},
-		{"[link]\nsettle = \"30\"\n", `f:2: link.settle: "30" is no duration; write a number with its unit`},
+		{"[link]\nsettle = \"30\"\n", `f:2: link.settle: "30" is not a duration; write a number with its unit`},
 		{"[link]\nsettle = \"-1s\"\n", "f:2: link.settle: -1s is out of range; give 0s to 1s"},
 		{"link.settle = \"1h\"\n", "f:1: link.settle: 1h0m0s is out of range"},
 		{"[link]\nthreshold = nan\n", "f:2: link.threshold: NaN is out of range; give 0 to 1"},
@@ -151,18 +151,18 @@ func TestErrors(t *testing.T) {
 		{"[hint]\nbackoff = \"1h\"\n", "f:2: hint.backoff: 1h0m0s is longer than"},
 		{"[broker]\nreplay = 1\n", "f:2: broker.replay: 1 is out of range; give 64 to 1048576"},
 		{"[node]\nname = \"a b\"\n", `f:2: node.name: "a b" is not possible; give 1 to 64 letters`},
-		{"[predictor]\nmethod = \"magic\"\n", `f:2: predictor.method: "magic" is not known; there is level-slope, other, none`},
-		{"[grpc]\nmode = \"660x\"\n", `f:2: grpc.mode: "660x" is no mode`},
-		{"[grpc]\nmode = \"0770\"\n", `f:2: grpc.mode: "0770" is no mode`},
-		{"[grpc]\nmode = \"0066\"\n", `f:2: grpc.mode: "0066" is no mode`},
-		{"[grpc]\nsocket = \"s\"\n", `f:2: grpc.socket: "s" is no absolute path`},
+		{"[predictor]\nmethod = \"magic\"\n", `f:2: predictor.method: "magic" is not known; give one of level-slope, other, none`},
+		{"[grpc]\nmode = \"660x\"\n", `f:2: grpc.mode: "660x" is not a mode`},
+		{"[grpc]\nmode = \"0770\"\n", `f:2: grpc.mode: "0770" is not a mode`},
+		{"[grpc]\nmode = \"0066\"\n", `f:2: grpc.mode: "0066" is not a mode`},
+		{"[grpc]\nsocket = \"s\"\n", `f:2: grpc.socket: "s" is not an absolute path`},
 		{"[grpc]\nsocket = \"/" + strings.Repeat("x", 107) + "\"\n", "f:2: grpc.socket: has 108 bytes; a socket's path may have 107"},
 		{"[grpc]\ngroup = \"a:b\"\n", `f:2: grpc.group: "a:b" is not possible`},
-		{"[grpc]\nlisten = \"4552\"\n", `f:2: grpc.listen: "4552" is no address with a port`},
-		{"[grpc]\nlisten = \"h:65536\"\n", `f:2: grpc.listen: "h:65536" is no address with a port`},
+		{"[grpc]\nlisten = \"4552\"\n", `f:2: grpc.listen: "4552" is not an address with a port`},
+		{"[grpc]\nlisten = \"h:65536\"\n", `f:2: grpc.listen: "h:65536" is not an address with a port`},
 		{"[grpc]\nlisten = \":1\"\ncert = \"/c\"\nkey = \"/k\"\n", "f: grpc.client_ca: must be given with grpc.listen"},
-		{"[log]\nlevel = \"loud\"\n", `f:2: log.level: "loud" is not known; there is debug, info, warn, error`},
-		{"[log]\nformat = \"xml\"\n", `f:2: log.format: "xml" is not known; there is text, json`},
+		{"[log]\nlevel = \"loud\"\n", `f:2: log.level: "loud" is not known; give one of debug, info, warn, error`},
+		{"[log]\nformat = \"xml\"\n", `f:2: log.format: "xml" is not known; give one of text, json`},
 		{"[metrics]\nlisten = \":9\"\n", `f:2: metrics.listen: ":9" can be reached from other hosts`},
 		{"[metrics]\nlisten = \"192.0.2.1:9\"\n", "metrics.allow_remote = true"},
 	} {
@@ -179,7 +179,7 @@ func TestErrorsComeTogetherInOrder(t *testing.T) {
 	_, err := config.Parse("/etc/f", []byte("[hint]\nlease = \"x\"\nlese = 1\n[log]\nlevel = \"y\"\n[grpc]\nlisten = \":1\"\n"), known)
 	errs, ok := errors.AsType[config.Errors](err)
 	if !ok {
-		t.Fatalf("error %v is no Errors", err)
+		t.Fatalf("error %v is not of type Errors", err)
 	}
 	var got []string
 	for _, e := range errs {

@@ -21,7 +21,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			errs, ok := errors.AsType[config.Errors](err)
 			if !ok || len(errs) == 0 {
-				t.Fatalf("error %v is no Errors", err)
+				t.Fatalf("error %v is not of type Errors", err)
 			}
 			for _, e := range errs {
 				if e.File != "file" || e.Reason == "" || e.Line < 0 || e.Line > 1+strings.Count(text, "\n") {

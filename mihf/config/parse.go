@@ -65,7 +65,7 @@ func Load(path string, known Known) (Config, error) {
 func Parse(file string, data []byte, known Known) (Config, error) {
 	c := checker{file: file}
 	if len(data) > maxBytes {
-		c.fail("", "is larger than %d bytes; this is no configuration of mihfd", maxBytes)
+		c.fail("", "is larger than %d bytes; this is not a configuration of mihfd", maxBytes)
 		return Config{}, c.errors
 	}
 	var raw rawConfig

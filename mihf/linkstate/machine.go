@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Settle       time.Duration // wait for evidence of a roam after a disconnect
 	RoamWithhold time.Duration // longest that Link_Down is withheld on such evidence
-	HoldDown     time.Duration // a link that came back is not recommended so long
+	HoldDown     time.Duration // for this long a link that came back is not recommended
 
 	Horizon        time.Duration // of the announcement rule
 	Threshold      float64       // P(cause within Horizon) that announces

@@ -195,7 +195,7 @@ func (m *Machine) describe(now mihf.Time, f *mihf.Forecast) {
 	p.RevisedAt = now
 }
 
-// finite returns the trend, or none where a figure of it is no number.
+// finite returns the trend, or none where one of its figures is not a number.
 func finite(t mihf.Trend) mihf.Trend {
 	for _, x := range [...]float64{t.Level, t.Slope, t.Floor, t.Noise} {
 		if math.IsNaN(x) || math.IsInf(x, 0) {

@@ -156,7 +156,7 @@ func Check(name string, o *mihf.Observation) string {
 	case needs && !has:
 		return "its payload is missing"
 	case aboutLink && !o.Link.Valid():
-		return fmt.Sprintf("link %q is no link id", o.Link)
+		return fmt.Sprintf("link %q is not a link id", o.Link)
 	case !aboutLink && o.Link != "":
 		return fmt.Sprintf("link %q, but it is not about one", o.Link)
 	}

@@ -5,7 +5,7 @@
 //
 //   - The terminal is as it was before when Run returns, however it ends.
 //   - It is drawn at most ten times a second, and only where something changed.
-//   - Where the output is no terminal, change lines are printed instead, without escapes.
+//   - Where the output is not a terminal, change lines are printed instead, without escapes.
 //   - What it keeps is bounded: a minute of samples a link, and the last events.
 //   - A daemon that stops answering is said so; the view goes on when it is back.
 //

@@ -232,7 +232,7 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// "Where the output is no terminal, change lines are printed instead, without escapes."
+// "Where the output is not a terminal, change lines are printed instead, without escapes."
 func TestLines(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

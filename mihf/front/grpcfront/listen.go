@@ -23,8 +23,8 @@ const maxSocketPath = 107
 
 // ListenUnix listens on a unix socket of the mode and, where it exists and may be given,
 // the group. Nobody can connect before both are set. A socket that a dead server left is
-// replaced; one that answers gives an error that wraps [ErrRunning]; a file that is no
-// socket is never removed. The directory is made if only it is missing; a lock file
+// replaced; one that answers gives an error that wraps [ErrRunning]; a file that is
+// not a socket is never removed. The directory is made if only it is missing; a lock file
 // stays beside the socket.
 func ListenUnix(path string, mode fs.FileMode, group string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
@@ -70,7 +70,7 @@ func removeStale(path string) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("socket %s: a file that is no socket is in the way; it was not removed", path)
+		return fmt.Errorf("socket %s: a file that is not a socket is in the way and was not removed; move it, or set another path", path)
 	}
 	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 	switch {

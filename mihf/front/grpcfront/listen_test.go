@@ -72,7 +72,7 @@ func TestListenUnixModeAndGroup(t *testing.T) {
 	_ = ln.Close()
 }
 
-// Report G04: a socket left by a killed server is replaced.
+// A socket left by a killed server is replaced.
 func TestListenUnixReplacesStaleSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	old, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -89,7 +89,7 @@ func TestListenUnixReplacesStaleSocket(t *testing.T) {
 	}
 }
 
-// Report G04: a live server's socket is never taken.
+// A live server's socket is never taken.
 func TestListenUnixKeepsLiveSocket(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	listenUnix(t, path)
@@ -104,7 +104,7 @@ func TestListenUnixKeepsLiveSocket(t *testing.T) {
 	}
 }
 
-// Report G04: a file that is no socket is never removed.
+// A file that is not a socket is never removed.
 func TestListenUnixKeepsOtherFiles(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {

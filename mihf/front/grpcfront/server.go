@@ -31,7 +31,7 @@ type Options struct {
 	Listeners []net.Listener // unix sockets, and others where TLS is set; Run closes them
 	Logger    *slog.Logger   // nil: discard
 
-	// TLS is needed for listeners that are no unix sockets. It must require and verify
+	// TLS is needed for listeners that are not unix sockets. It must require and verify
 	// client certificates.
 	TLS *tls.Config
 	// AdminNames are the common names of certificates that may do everything.
