@@ -1,7 +1,7 @@
 // Command mihctl shows and steers a mobility event broker from the command line.
 //
 // docs/mihctl.md describes its commands. It speaks to the daemon over gRPC and keeps no
-// state of its own; "replay" and "demo" need no daemon.
+// state of its own; "replay", "demo" and "bench" need no daemon.
 package main
 
 import (

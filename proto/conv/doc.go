@@ -10,7 +10,7 @@
 //     direction: the encoder leaves it out, the decoder refuses it.
 //   - Every string is valid UTF-8: one that is not passes as [mihf.EscapeString] shows it.
 //   - A decoder never panics. It returns an error that wraps [mihf.ErrInvalid] and names
-//     the field, its value and what would be right.
+//     the field and what is wrong with it.
 //
 // # Limits
 //
