@@ -31,6 +31,10 @@ type Options struct {
 // maxMessage bounds what is taken in one message: a snapshot of many links and flows.
 const maxMessage = 64 << 20
 
+// window is how much may be under way to a reader that stands still. It is static, or
+// gRPC would probe with a ping for each message.
+const window = 64 << 10
+
 // Client is a connection to a broker. See [clients.Client].
 type Client struct {
 	conn     *grpc.ClientConn
@@ -85,6 +89,8 @@ func dialOptions(creds credentials.TransportCredentials, every time.Duration) []
 			MinConnectTimeout: 5 * time.Second,
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
+		grpc.WithStaticStreamWindowSize(window),
+		grpc.WithStaticConnWindowSize(window),
 		grpc.WithReadBufferSize(8 << 10),
 		grpc.WithWriteBufferSize(8 << 10),
 	}

@@ -63,6 +63,7 @@ const (
 	readBuffer    = 512
 	writeBuffer   = 1 << 10
 	maxRequest    = 64 << 10
+	window        = 64 << 10 // static: gRPC would probe with a ping for each message
 	maxHeaderList = 16 << 10
 )
 
@@ -137,6 +138,8 @@ func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.ConnectionTimeout(10 * time.Second),
+		grpc.StaticStreamWindowSize(window),
+		grpc.StaticConnWindowSize(window),
 		grpc.ReadBufferSize(readBuffer),
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.SharedWriteBuffer(false), //nolint:staticcheck // deprecated, but see the sizes above
