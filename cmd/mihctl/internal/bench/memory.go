@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,6 +231,7 @@ func (c *audience) close() error {
 // socket, a flow whose link is lost and comes back, 10 events/s in all. For each line read
 // it writes its resident memory in KiB; it ends when in does.
 func ServeMemory(ctx context.Context, socket string, in io.Reader, out io.Writer) error {
+	debug.SetGCPercent(50) // as mihfd does
 	ctx, cancel := context.WithCancel(ctx)
 	b, err := start(ctx)
 	if err != nil {

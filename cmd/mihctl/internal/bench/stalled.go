@@ -12,7 +12,7 @@ import (
 	"mihf.dev/mihf"
 )
 
-const stalledEvery = 4 * time.Millisecond
+const stalledEvery = 10 * time.Millisecond // 100 events/s
 
 // Stalled is one gRPC subscriber among many that stopped reading: what the others notice.
 type Stalled struct {
@@ -75,7 +75,7 @@ func crowd(ctx context.Context, o *Options, withStalled bool) (p99 []float64, mi
 	if err := serve(ctx, b, socket, &tasks); err != nil {
 		return nil, 0, err
 	}
-	events := o.Messages / 4 // 2 s a round
+	events := o.Messages / 10 // 2 s a round
 	s := newSample(events, o.Neighbours)
 	reading, giveUp := context.WithCancel(ctx)
 	defer giveUp()
