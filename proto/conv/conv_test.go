@@ -303,6 +303,8 @@ func TestReasonText(t *testing.T) {
 		{mihf.Prediction{P50: 1900 * time.Millisecond, Trend: trend}, "rssi -82.3 dBm, falling 2.4 dB/s, expected below -87 dBm in 1.9 s"},
 		{mihf.Prediction{P50: time.Second, Cause: mihf.CauseHandover, Trend: trend}, "rssi -82.3 dBm, falling 2.4 dB/s, a handover expected in 1 s"},
 		{mihf.Prediction{P50: time.Second, Trend: mihf.Trend{Parameter: mihf.ParamSilence, Level: 0.2, Slope: 1, Floor: 2}}, "silence 0.2 s, rising 1 s/s, expected above 2 s in 1 s"},
+		{mihf.Prediction{P50: time.Second, Trend: mihf.Trend{Parameter: mihf.ParamRSSI, Level: -88, Slope: -2, Floor: -87}}, "rssi -88 dBm, falling 2 dB/s, already below -87 dBm, a loss expected in 1 s"},
+		{mihf.Prediction{P50: time.Second, Trend: mihf.Trend{Parameter: mihf.ParamRTT, Level: 0.1, Slope: 0.2, Floor: 0.5}}, "rtt 0.1 s, rising 0.2 s/s, expected above 0.5 s in 1 s"},
 		{mihf.Prediction{P50: time.Second, Trend: mihf.Trend{Parameter: mihf.ParamTxFailRatio, Level: 0.25, Floor: 0.1}}, "tx fail ratio 0.2, steady, expected below 0.1 in 1 s"},
 		{mihf.Prediction{P50: 2 * time.Second}, "a loss expected in 2 s"},
 		{mihf.Prediction{P50: 2 * time.Second, Trend: mihf.Trend{Level: math.NaN()}}, "a loss expected in 2 s"},

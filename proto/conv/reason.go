@@ -26,11 +26,16 @@ func ReasonText(p *mihf.Prediction) string {
 	if p.Cause == mihf.CauseHandover {
 		return head + ", " + what + " expected " + when
 	}
-	side := "below"
-	if t.Floor > t.Level {
-		side = "above"
+	floor := withUnit(t.Floor, t.Parameter.Unit())
+	switch {
+	case t.Level < t.Floor && t.Slope < 0:
+		return fmt.Sprintf("%s, already below %s, %s expected %s", head, floor, what, when)
+	case t.Level > t.Floor && t.Slope > 0:
+		return fmt.Sprintf("%s, already above %s, %s expected %s", head, floor, what, when)
+	case t.Level < t.Floor:
+		return fmt.Sprintf("%s, expected above %s %s", head, floor, when)
 	}
-	return fmt.Sprintf("%s, expected %s %s %s", head, side, withUnit(t.Floor, t.Parameter.Unit()), when)
+	return fmt.Sprintf("%s, expected below %s %s", head, floor, when)
 }
 
 // motion says how fast the level changes.
