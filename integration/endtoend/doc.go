@@ -3,6 +3,6 @@
 //
 // Guarantees: nothing outside the namespaces is touched; the daemon ends with its test.
 //
-// Limits: waits are bounded by a deadline that only a failure reaches; no latency is
-// asserted here.
+// Limits: waits are bounded by a deadline that only a failure reaches; but for the lease of
+// a flow whose daemon was killed, no latency is asserted here.
 package endtoend
