@@ -14,7 +14,7 @@ import (
 
 // Broker is what a front needs of the broker. All methods may be called by any
 // goroutine. Errors wrap one of mihf.ErrPermission, ErrNotFound, ErrInvalid, ErrLimit,
-// ErrExists or ErrClosed.
+// ErrExists or ErrClosed, or are the cause of the end of their context.
 type Broker interface {
 	// Now returns the broker's time, to which all times it hands out belong.
 	Now() mihf.Time
