@@ -18,8 +18,9 @@ type Lease struct {
 // lapsed is what a transport is told when a freeze ends without a word of the broker.
 var lapsed = mihf.Unfreeze{Cause: mihf.UnfreezeExpired, Recovery: true}
 
-// Registered takes the broker's answer to a registration; epochs begin again. It reports
-// whether the flow must be thawed, because the freeze was of another run of the broker.
+// Registered takes the broker's answer to a registration. Another run of the broker counts
+// its epochs anew, so none that came before stands in the way. It reports whether the flow
+// must be thawed, because the freeze was of another run.
 func (l *Lease) Registered(r *mihf.Registration) (thaw bool) {
 	thaw = l.frozen && l.boot != r.Boot
 	l.boot, l.epoch = r.Boot, 0

@@ -302,7 +302,7 @@ func TestRename(t *testing.T) {
 	h.want("link_renamed wlan0>lan\x1b")
 }
 
-// A network-ordered handover is said once, and is no loss.
+// A network-ordered handover is announced once, and is no loss.
 func TestOrderedHandover(t *testing.T) {
 	h := onWiFi(t)
 	order := func(to mihf.PoA) *mihf.Observation { return &mihf.Observation{Kind: mihf.ObsHandover, PoA: to} }

@@ -16,11 +16,11 @@
 //     Link_Event_Rollback or Prediction_Expired. At most one is open.
 //   - After a prediction that did not come true, a new one within [Config.FlapGuard]
 //     needs [Config.GuardThreshold]; if that fails too there is none until the guard ends.
-//   - A network-ordered handover is said once, as Link_Handover_Imminent, and is no
+//   - A network-ordered handover is announced once, as Link_Handover_Imminent, and is no
 //     prediction of a loss.
 //   - A threshold reports once for each crossing: it is armed again only when the value
 //     has come back by the hysteresis. An unknown value crosses nothing.
-//   - Values end with the attachment that they were read of.
+//   - Values end with the attachment from which they were read.
 //   - A path is usable only while the link is attached, has a usable source address and
 //     a default route of that family.
 //

@@ -3,7 +3,7 @@
 // Guarantees: a suspend of more than one second gives one mihf.ObsResume with its length,
 // at most a second after the machine runs again. It is found as a jump of boot time
 // less monotonic time, so a step of the wall clock, a stalled process or a busy machine
-// gives none. Nothing is needed of the kernel or of the user's rights.
+// gives none. It needs no privilege.
 //
 // Limits: where a virtual machine is paused by its host and the kernel is not told, both
 // clocks stand still and nothing is seen. Several suspends within a second are one.

@@ -4,10 +4,10 @@
 // # Guarantees
 //
 //   - The terminal is as it was before when Run returns, however it ends.
-//   - It is drawn at most ten times a second, and only where something changed.
+//   - It is drawn at most ten times a second, and only when something has changed.
 //   - Where the output is not a terminal, change lines are printed instead, without escapes.
 //   - What it keeps is bounded: a minute of samples a link, and the last events.
-//   - A daemon that stops answering is said so; the view goes on when it is back.
+//   - If the daemon stops answering the view says so, and goes on when it is back.
 //
 // # Limits
 //

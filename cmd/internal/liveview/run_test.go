@@ -264,7 +264,7 @@ func TestLines(t *testing.T) {
 	_, _ = r.Close(), w.Close()
 }
 
-// "It is drawn at most ten times a second, and only where something changed."
+// "It is drawn at most ten times a second, and only when something has changed."
 func TestDrawnAtMostTenTimesASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var count atomic.Int64
