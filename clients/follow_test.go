@@ -225,6 +225,55 @@ func TestFollowClose(t *testing.T) {
 	})
 }
 
+// "It ends when its context ends", also while nobody reads.
+func TestFollowEndsUnread(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		feed, err := Follow(ctx, mihf.SubscribeRequest{}, (&server{parts: []part{{}}}).open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel(why)
+		synctest.Wait()
+		select {
+		case <-feed.Done():
+		default:
+			t.Error("not done")
+		}
+		if !errors.Is(feed.Err(), why) {
+			t.Errorf("ended with %v, want %v", feed.Err(), why)
+		}
+	})
+}
+
+// A connection that has delivered something begins the pauses anew.
+func TestFollowPausesAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away, lost := part{refused: mihf.ErrClosed}, errors.New("connection reset")
+		s := &server{parts: []part{
+			{batches: [][]mihf.Delivery{{snapshot(1, 1)}}, end: lost},
+			away, away, away, away,
+			{batches: [][]mihf.Delivery{{event(1, 1, 2)}}, end: lost},
+			{batches: [][]mihf.Delivery{{event(1, 2, 3)}}},
+		}}
+		feed, err := Follow(t.Context(), mihf.SubscribeRequest{}, s.open)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer feed.Close()
+		for range 3 {
+			if _, err := feed.Next(make([]mihf.Delivery, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, after := s.at[5].Sub(s.at[4]), s.at[6].Sub(s.at[5])
+		if before < 4*firstPause || after > firstPause {
+			t.Errorf("pause of %v while the broker was away, %v after it was back", before, after)
+		}
+	})
+}
+
 // A broker that is away is asked again and again, at most every 3 s, until the context ends.
 func TestFollowKeepsTrying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
