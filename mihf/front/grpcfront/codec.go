@@ -59,10 +59,23 @@ func (f *frame) head() []byte {
 	return protowire.AppendVarint(b, uint64(len(f.event)))
 }
 
-// codec is gRPC's own for messages and sends frames as they are.
-type codec struct{ encoding.CodecV2 }
+// codec is gRPC's own for messages and sends frames as they are. It tells what it cannot
+// read.
+type codec struct {
+	encoding.CodecV2
+	malformed func(error)
+}
 
-func newCodec() codec { return codec{encoding.GetCodecV2("proto")} }
+func newCodec(malformed func(error)) codec { return codec{encoding.GetCodecV2("proto"), malformed} }
+
+// Unmarshal decodes a message.
+func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	err := c.CodecV2.Unmarshal(data, v)
+	if err != nil {
+		c.malformed(err)
+	}
+	return err
+}
 
 // Marshal encodes a message or a frame.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {

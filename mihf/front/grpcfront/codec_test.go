@@ -31,7 +31,7 @@ func TestFrameIsTheOrdinaryMessage(t *testing.T) {
 		if f.held > 0 {
 			want.Held = durationpb.New(f.held)
 		}
-		bytes, err := newCodec().Marshal(f)
+		bytes, err := newCodec(nil).Marshal(f)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func BenchmarkEncodeShared(b *testing.B) {
 	c := &encodings{node: "n"}
 	ev := mihf.Event{Boot: 1, Sequence: 1, Kind: mihf.LinkGoingDown, At: 1, Prediction: mihf.Prediction{ID: mihf.PredictionID{Boot: 1, N: 1}}}
 	now := func() mihf.Time { return 2 }
-	codec := newCodec()
+	codec := newCodec(nil)
 	b.ReportAllocs()
 	for b.Loop() {
 		bytes, at, err := c.event(now, &ev)

@@ -8,8 +8,9 @@
 //   - An event is encoded once, whatever the number of its subscribers; held says how long
 //     ago that was.
 //   - On one Attach stream an answer to a registration comes before the hints of the flow.
-//   - A refused request gets a status (or Failed) that says what and why. A panic in a
-//     request is logged and ends that request only.
+//   - A refused request gets a status (or Failed) that says what and why. A malformed one is
+//     counted, and named in the log once a method. A panic in a request is logged and ends
+//     that request only.
 //   - A peer that vanished is found by keepalive within 30 s. Clients may ping every 5 s.
 //   - After the broker has ended its feeds, [Server.Run] ends within [Options.Grace].
 //

@@ -82,7 +82,8 @@ type Server struct {
 	ready   chan struct{}
 	readers sync.WaitGroup // of requests on Attach and Record streams
 	encoded encodings
-	counts  struct{ panics, encodeErrors, sent atomic.Uint64 }
+	counts  struct{ panics, encodeErrors, malformed, sent atomic.Uint64 }
+	named   sync.Map // methods that a malformed request was logged of
 
 	connections connections
 }
@@ -93,6 +94,7 @@ type Counts struct {
 	RefusedConnections uint64 // beyond MaxConnections
 	Sent               uint64 // deliveries
 	EncodeErrors       uint64 // events that could not be encoded and were skipped
+	Malformed          uint64 // requests that could not be read, or made no sense
 	Panics             uint64 // requests that ended in a panic
 }
 
@@ -131,7 +133,7 @@ func New(o Options) (*Server, error) {
 func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(creds),
-		grpc.ForceServerCodecV2(newCodec()),
+		grpc.ForceServerCodecV2(newCodec(func(err error) { s.malformed("any", err) })),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(s.o.MaxStreams),
@@ -162,6 +164,7 @@ func (s *Server) Counts() Counts {
 		RefusedConnections: s.connections.refused.Load(),
 		Sent:               s.counts.sent.Load(),
 		EncodeErrors:       s.counts.encodeErrors.Load(),
+		Malformed:          s.counts.malformed.Load(),
 		Panics:             s.counts.panics.Load(),
 	}
 }
@@ -204,15 +207,34 @@ func (s *Server) stop() {
 	timer.Stop()
 }
 
-// guardUnary keeps a panic in a request from ending the daemon.
+// guardUnary keeps a panic in a request from ending the daemon, and counts malformed ones.
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (resp any, err error) {
 	defer s.recovered(info.FullMethod, &err)
-	return h(ctx, req)
+	resp, err = h(ctx, req)
+	s.judge(info.FullMethod, err)
+	return resp, err
 }
 
 func (s *Server) guardStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
 	defer s.recovered(info.FullMethod, &err)
-	return h(srv, ss)
+	err = h(srv, ss)
+	s.judge(info.FullMethod, err)
+	return err
+}
+
+// judge counts a request that ended because it was malformed.
+func (s *Server) judge(method string, err error) {
+	if status.Code(err) == codes.InvalidArgument {
+		s.malformed(method, err)
+	}
+}
+
+// malformed counts a malformed request, and logs the first one of each method.
+func (s *Server) malformed(method string, err error) {
+	s.counts.malformed.Add(1)
+	if _, named := s.named.LoadOrStore(method, true); !named {
+		s.log.Warn("malformed request", "method", method, "error", err)
+	}
 }
 
 func (s *Server) recovered(method string, err *error) {

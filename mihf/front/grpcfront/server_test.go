@@ -1,10 +1,12 @@
 package grpcfront
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,6 +22,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/mem"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
@@ -163,9 +166,11 @@ func TestRefusalsHaveCodes(t *testing.T) {
 	}
 }
 
-// A bad request is refused before the broker sees it.
+// A bad request is refused before the broker sees it; "a malformed one is counted, and named
+// in the log once a method".
 func TestBadRequests(t *testing.T) {
-	_, path, _ := serve(t, newFake(), Options{})
+	var log bytes.Buffer
+	s, path, stop := serve(t, newFake(), Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	conn := dial(t, path)
 	command := mihv1.NewCommandServiceClient(conn)
 	_, err := command.GetParameters(t.Context(), &mihv1.GetParametersRequest{})
@@ -182,6 +187,36 @@ func TestBadRequests(t *testing.T) {
 	}
 	_, err = sub.Recv()
 	wantCode(t, "boot id", err, codes.InvalidArgument)
+	at, err := mihv1.NewTransportServiceClient(conn).Attach(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := at.Send(&mihv1.AttachRequest{}); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := at.Recv(); err != nil || p.GetFailed() == nil {
+			t.Fatalf("%v, %v", p, err)
+		}
+	}
+	err = conn.Invoke(t.Context(), mihv1.CommandService_GetParameters_FullMethodName, &mihv1.GetParametersRequest{}, nil, grpc.ForceCodecV2(nonsense{newCodec(nil)}))
+	wantCode(t, "nonsense", err, codes.Internal)
+	stop()
+	if got := s.Counts().Malformed; got != 7 {
+		t.Errorf("%d malformed, want 7", got)
+	}
+	for _, method := range []string{"GetParameters", "ConfigureThresholds", "Explain", "Subscribe", "Attach", "any"} {
+		if n := strings.Count(log.String(), method+" error="); n != 1 {
+			t.Errorf("%s is logged %d times:\n%s", method, n, log.String())
+		}
+	}
+}
+
+// nonsense sends octets that are no message.
+type nonsense struct{ codec }
+
+func (nonsense) Marshal(any) (mem.BufferSlice, error) {
+	return mem.BufferSlice{mem.SliceBuffer("\xff")}, nil
 }
 
 // A slow subscriber sees why it was closed.

@@ -104,6 +104,9 @@ func (a *attached) request(req *mihv1.AttachRequest) (err error) {
 	defer a.mu.Unlock()
 	defer a.s.recovered("Attach request", &err)
 	p, err := a.answer(req)
+	if errors.Is(err, mihf.ErrInvalid) {
+		a.s.malformed(mihv1.TransportService_Attach_FullMethodName, err)
+	}
 	if err != nil {
 		p = &mihv1.AttachResponse{Response: &mihv1.AttachResponse_Failed{Failed: failedOf(err)}}
 	}
