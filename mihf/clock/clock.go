@@ -6,8 +6,9 @@
 // time, so that under testing/synctest they follow the bubble's fake time. A Clock may
 // be used by any goroutine.
 //
-// Limits: Go's timers stand still while the machine is suspended; a loop that waits by
-// one must look at Now after it wakes.
+// Limits: a suspend of less than half a millisecond may not be counted. [Boot] begins at
+// the machine's boot time in a bubble of testing/synctest, too. Go's timers stand still
+// while the machine is suspended; a loop that waits by one must look at Now after it wakes.
 package clock
 
 import (
@@ -44,7 +45,7 @@ func Scaled(speed float64) Clock {
 // Now returns the moment.
 func (c Clock) Now() mihf.Time {
 	if c.speed == 0 {
-		return read(unix.CLOCK_BOOTTIME)
+		return bootTime()
 	}
 	d := time.Since(c.start)
 	if c.speed == 1 {

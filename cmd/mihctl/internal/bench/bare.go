@@ -26,13 +26,13 @@ func (raw) Name() string { return "raw" }
 
 var _ encoding.Codec = raw{}
 
-// bareStream is the least that a gRPC stream needs: a service of one method, bytes for
-// messages, and a client that reads them. The sender writes to the stream itself.
+// bareStream is the least that a gRPC stream needs: a service of one method, whose handler
+// sends the bytes that it is given through a channel, and a client that reads them.
 type bareStream struct {
 	*arrivals
 	server  *grpc.Server
 	conn    *grpc.ClientConn
-	stream  grpc.ServerStream
+	due     chan []byte
 	message []byte
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
@@ -46,30 +46,34 @@ func newBare(ctx context.Context, socket string, size int) (*bareStream, error) 
 	if err != nil {
 		return nil, err
 	}
-	x := &bareStream{arrivals: newArrivals(), message: make([]byte, size)}
+	x := &bareStream{arrivals: newArrivals(), message: make([]byte, size), due: make(chan []byte, 64)}
 	ctx, x.cancel = context.WithCancel(ctx)
-	streams := make(chan grpc.ServerStream, 1)
 	method := bareMethod
-	method.Handler = func(_ any, s grpc.ServerStream) error {
-		var request []byte
-		if err := s.RecvMsg(&request); err != nil {
-			return err
-		}
-		streams <- s
-		<-s.Context().Done()
-		return nil
-	}
+	method.Handler = x.handle
 	x.server = grpc.NewServer(grpc.ForceServerCodec(raw{})) //nolint:staticcheck // the newer form is no simpler for bytes
 	x.server.RegisterService(&grpc.ServiceDesc{ServiceName: "bench.Bare", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{method}}, nil)
 	x.tasks.Go(func() { _ = x.server.Serve(ln) }) // what it says shows at the client
 	if err := x.follow(ctx, socket); err != nil {
 		return nil, errors.Join(err, x.close())
 	}
-	select {
-	case x.stream = <-streams:
-		return x, nil
-	case <-ctx.Done():
-		return nil, errors.Join(ctx.Err(), x.close())
+	return x, nil
+}
+
+// handle is the service's one method.
+func (x *bareStream) handle(_ any, s grpc.ServerStream) error {
+	var request []byte
+	if err := s.RecvMsg(&request); err != nil {
+		return err
+	}
+	for {
+		select {
+		case message := <-x.due:
+			if err := s.SendMsg(&message); err != nil {
+				return err
+			}
+		case <-s.Context().Done():
+			return nil
+		}
 	}
 }
 
@@ -96,7 +100,10 @@ func (x *bareStream) follow(ctx context.Context, socket string) (err error) {
 	return nil
 }
 
-func (x *bareStream) send() error { return x.stream.SendMsg(&x.message) }
+func (x *bareStream) send() error {
+	x.due <- x.message
+	return nil
+}
 
 func (x *bareStream) between() {}
 

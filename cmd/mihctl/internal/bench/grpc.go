@@ -24,7 +24,7 @@ import (
 // one each millisecond: from Observe of the loss to the hint in the client's hands.
 type Front struct {
 	OursP50  float64 `json:"ours_p50_us"`
-	BareP50  float64 `json:"bare_p50_us"` // a stream's message of the same size, from Send to the client
+	BareP50  float64 `json:"bare_p50_us"` // a stream's message of the same size, from a channel to its handler
 	OursP99  float64 `json:"ours_p99_us"`
 	BareP99  float64 `json:"bare_p99_us"`
 	RatioP50 float64 `json:"ratio_p50"`
