@@ -260,7 +260,7 @@ func (a *attachment) finish(why error) {
 // end finishes the attachment and the registration of its flows.
 func (a *attachment) end(why error) {
 	a.finish(why)
-	_ = a.b.do(context.Background(), func(mihf.Time) { // fails only where the broker has ended too
+	_ = a.b.doAnyway(func(mihf.Time) { // fails only where the broker has ended too
 		for id := range a.flows {
 			a.b.release(a, id)
 		}

@@ -36,6 +36,7 @@ func BenchmarkFanout(b *testing.B) {
 }
 
 func fanout(b *testing.B, way func(*testing.B, *meeting) (publish func())) {
+	b.Helper()
 	b.ReportAllocs()
 	m := newMeeting()
 	publish := way(b, m)
@@ -54,6 +55,7 @@ func fanout(b *testing.B, way func(*testing.B, *meeting) (publish func())) {
 
 // bareChannels are a goroutine and a buffered channel for each listener.
 func bareChannels(b *testing.B, m *meeting) func() {
+	b.Helper()
 	to := make([]chan mihf.Event, listeners)
 	for i := range to {
 		to[i] = make(chan mihf.Event, 64)
@@ -79,6 +81,7 @@ func bareChannels(b *testing.B, m *meeting) func() {
 
 // bareCalls are functions called by a goroutine that takes events from one channel.
 func bareCalls(b *testing.B, m *meeting) func() {
+	b.Helper()
 	var calls [listeners]func(*mihf.Event)
 	for i := range calls {
 		calls[i] = func(*mihf.Event) { m.got() }
@@ -109,6 +112,7 @@ func observe(b *bed) func() {
 }
 
 func subscriptions(b *testing.B, m *meeting) func() {
+	b.Helper()
 	bed := start(b, func(c *broker.Config) { c.Clock = clock.Boot() })
 	for range listeners {
 		feed := bed.subscribe(root, mihf.SubscribeRequest{})
@@ -132,6 +136,7 @@ func subscriptions(b *testing.B, m *meeting) func() {
 }
 
 func handlers(b *testing.B, m *meeting) func() {
+	b.Helper()
 	bed := start(b, func(c *broker.Config) { c.Clock = clock.Boot() })
 	for range listeners {
 		if _, err := bed.Handle(b.Context(), root, mihf.SubscribeRequest{}, func(*mihf.Delivery) { m.got() }); err != nil {

@@ -111,6 +111,7 @@ func TestSnapshotAndDeltasAgree(t *testing.T) {
 }
 
 func followAtRandom(t *testing.T, rt *rapid.T) {
+	t.Helper()
 	b := start(t, func(c *broker.Config) { c.Replay, c.Reports = 64, 8 })
 	w := &world{bed: b, flows: b.attach(alice)}
 	rt.Repeat(map[string]func(*rapid.T){

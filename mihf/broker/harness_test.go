@@ -167,6 +167,7 @@ type reader struct {
 }
 
 func read(tb testing.TB, f mihf.Feed, room int) *reader {
+	tb.Helper()
 	r := &reader{TB: tb, feed: f, done: make(chan struct{})}
 	go func() {
 		defer close(r.done)

@@ -33,7 +33,7 @@ func (b *Broker) Record(ctx context.Context, who mihf.Caller, write func(*mihf.O
 		return 0, err
 	}
 	err = t.follow(ctx, b.stopped, write)
-	_ = b.do(context.Background(), func(mihf.Time) { // an ended loop offers nothing more
+	_ = b.doAnyway(func(mihf.Time) { // an ended loop offers nothing more
 		b.taps = slices.DeleteFunc(b.taps, func(x *tap) bool { return x == t })
 	})
 	for len(t.queue) > 0 && err == nil {

@@ -17,13 +17,20 @@ type request struct {
 // do runs f in the loop and waits for it. It fails with mihf.ErrClosed once Run has ended,
 // and with ctx's reason if that ends first; f then does not run.
 func (b *Broker) do(ctx context.Context, f func(now mihf.Time)) error {
+	return b.ask(f, ctx.Done(), func() error { return context.Cause(ctx) })
+}
+
+// doAnyway is do for what must be done although its caller's context has ended.
+func (b *Broker) doAnyway(f func(now mihf.Time)) error { return b.ask(f, nil, nil) }
+
+func (b *Broker) ask(f func(now mihf.Time), ended <-chan struct{}, why func() error) error {
 	r := &request{f: f, done: make(chan struct{})}
 	select {
 	case b.requests <- r:
 	case <-b.stopped:
 		return mihf.ErrClosed
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	case <-ended:
+		return why()
 	}
 	b.turn.wake()
 	select {
@@ -31,8 +38,8 @@ func (b *Broker) do(ctx context.Context, f func(now mihf.Time)) error {
 		return nil
 	case <-b.stopped:
 		return r.given(mihf.ErrClosed)
-	case <-ctx.Done():
-		return r.given(context.Cause(ctx))
+	case <-ended:
+		return r.given(why())
 	}
 }
 

@@ -48,6 +48,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, kept, loose int) *bench {
+	t.Helper()
 	return &bench{T: t, log: queue.NewLog(kept, loose)}
 }
 

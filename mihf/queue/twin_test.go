@@ -219,13 +219,13 @@ func (m *model) start(t *rapid.T) {
 
 func (m *model) resume(t *rapid.T) {
 	f, after := drawFilter(t), rapid.Uint64Range(0, m.seq+1).Draw(t, "after")
-	real, got := m.log.Resume(f, after)
+	cursor, got := m.log.Resume(f, after)
 	if ok := m.twin.resumable(after, m.log.Last()); ok != got {
 		t.Fatalf("resume behind %d: got %v, want %v", after, got, ok)
 	}
 	if got {
 		c := m.twin.resume(f, after)
-		c.real = real
+		c.real = cursor
 		m.cursors = append(m.cursors, c)
 	}
 }

@@ -50,7 +50,7 @@ func newBare(ctx context.Context, socket string, size int) (*bareStream, error) 
 	ctx, x.cancel = context.WithCancel(ctx)
 	method := bareMethod
 	method.Handler = x.handle
-	x.server = grpc.NewServer(grpc.ForceServerCodec(raw{})) //nolint:staticcheck // the newer form is no simpler for bytes
+	x.server = grpc.NewServer(grpc.ForceServerCodec(raw{}))
 	x.server.RegisterService(&grpc.ServiceDesc{ServiceName: "bench.Bare", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{method}}, nil)
 	x.tasks.Go(func() { _ = x.server.Serve(ln) }) // what it says shows at the client
 	if err := x.follow(ctx, socket); err != nil {
@@ -80,7 +80,7 @@ func (x *bareStream) handle(_ any, s grpc.ServerStream) error {
 // follow connects a client that notes what arrives.
 func (x *bareStream) follow(ctx context.Context, socket string) (err error) {
 	x.conn, err = grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{}))) //nolint:staticcheck // as above
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
 	if err != nil {
 		return err
 	}

@@ -131,12 +131,9 @@ type started struct {
 }
 
 // start runs a broker without sensors, whose rings have their size.
-func start(ctx context.Context, change ...func(*broker.Config)) (*started, error) {
+func start(ctx context.Context) (*started, error) {
 	cfg := broker.Config{Engine: engine.Defaults(), Version: "bench"}
 	cfg.Engine.Boot, cfg.Engine.Node = 1, "bench"
-	for _, f := range change {
-		f(&cfg)
-	}
 	run, cancel := context.WithCancel(ctx)
 	b := &started{Broker: broker.New(cfg)}
 	var loop sync.WaitGroup
