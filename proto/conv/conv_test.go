@@ -185,6 +185,31 @@ func TestHeldOutOfRangeIsNothing(t *testing.T) {
 	}
 }
 
+// "Kinds, parameters and reasons in an answer that a newer broker added are passed over or
+// unknown; the rest of the message is read": in a request they are mistakes.
+func TestNewerBroker(t *testing.T) {
+	s, err := Decoder{Now: now}.Snapshot(&mihv1.Snapshot{
+		Sequence: 7, Kinds: []mihv1.EventKind{mihv1.EventKind_EVENT_KIND_LINK_UP, 99},
+		Links: []*mihv1.LinkStatus{{Link: "wifi-00000001", Values: []*mihv1.Value{{Parameter: 99, Value: 5}, {Parameter: mihv1.Parameter_PARAMETER_RSSI_DBM, Value: -60}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := s.Links[0].Values.Get(mihf.ParamRSSI); s.Sequence != 7 || s.Kinds != mihf.Kinds(mihf.LinkUp) || !ok || v != -60 || s.Links[0].Values.Len() != 1 {
+		t.Errorf("%+v", s)
+	}
+	ev, err := Decoder{Now: now}.Event(&mihv1.Event{Sequence: 8, Kind: &mihv1.Event_LinkDown{LinkDown: &mihv1.LinkDown{Reason: 99, Poa: "x"}}})
+	if err != nil || ev.Down.Reason != mihf.DownUnknown || ev.Down.PoA != "x" {
+		t.Errorf("%+v, %v", ev.Down, err)
+	}
+	if _, err := DecodeSubscribe(&mihv1.SubscribeRequest{Kinds: []mihv1.EventKind{99}}); !errors.Is(err, mihf.ErrInvalid) {
+		t.Errorf("subscribed to kind 99: %v", err)
+	}
+	if _, err := DecodeThresholds([]*mihv1.ThresholdConfig{{Parameter: 99}}); !errors.Is(err, mihf.ErrInvalid) {
+		t.Errorf("threshold of parameter 99: %v", err)
+	}
+}
+
 // Octets that are not UTF-8 in any string end no stream.
 func TestInvalidUTF8Passes(t *testing.T) {
 	bad := "\xff\xfe"

@@ -182,8 +182,13 @@ func (r *reader) parameter(p mihv1.Parameter) mihf.Parameter {
 	return enum[mihf.Parameter](r, "parameter", mihv1.Parameter_name, p)
 }
 
+// values reads what a broker knows of a link. A parameter that a newer one added is passed
+// over.
 func (r *reader) values(field string, in []*mihv1.Value) (vs mihf.Values) {
 	for i, v := range in {
+		if _, known := mihv1.Parameter_name[int32(v.GetParameter())]; !known {
+			continue
+		}
 		failed := r.mark()
 		p := r.parameter(v.GetParameter())
 		if !vs.Set(p, v.GetValue()) {

@@ -9,6 +9,8 @@
 //   - What is not known is absent. A number that is not finite never passes, in either
 //     direction: the encoder leaves it out, the decoder refuses it.
 //   - Every string is valid UTF-8: one that is not passes as [mihf.EscapeString] shows it.
+//   - Kinds, parameters and reasons in an answer that a newer broker added are passed over
+//     or unknown; the rest of the message is read.
 //   - A decoder never panics. It returns an error that wraps [mihf.ErrInvalid] and names
 //     the field and what is wrong with it.
 //

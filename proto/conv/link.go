@@ -198,6 +198,10 @@ func (r *reader) condition(p *mihv1.SensorCondition) mihf.SensorCondition {
 	}
 }
 
+// reason reads why something went down; a reason that a newer broker added is unknown.
 func (r *reader) reason(field string, p mihv1.DownReason) mihf.DownReason {
+	if _, known := mihv1.DownReason_name[int32(p)]; !known {
+		return mihf.DownUnknown
+	}
 	return enumOr[mihf.DownReason](r, field, mihv1.DownReason_name, p)
 }

@@ -42,6 +42,16 @@ func (r *reader) kinds(list []mihv1.EventKind) (s mihf.KindSet) {
 	return s
 }
 
+// knownKinds is kinds of an answer: one that a newer broker added is passed over.
+func knownKinds(list []mihv1.EventKind) (s mihf.KindSet) {
+	for _, k := range list {
+		if _, known := mihv1.EventKind_name[int32(k)]; known && k != 0 {
+			s |= mihf.Kinds(mihf.Kind(k))
+		}
+	}
+	return s
+}
+
 // DecodeSubscribe decodes and checks a subscription.
 func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
 	r := &reader{}

@@ -59,7 +59,7 @@ func (d Decoder) Snapshot(p *mihv1.Snapshot) (*mihf.Snapshot, error) {
 		Sequence: p.GetSequence(), Boot: r.boot(p.GetBootId()), Node: mihf.NodeID(p.GetNode()), At: r.ago("age", p.GetAge()),
 		Links: list(r, "links", p.GetLinks(), r.linkStatus), Flows: list(r, "flows", p.GetFlows(), r.flowStatus),
 		Sensors: list(r, "sensors", p.GetSensors(), r.condition), Egress: list(r, "egress", p.GetEgress(), r.egress),
-		Kinds: r.kinds(p.GetKinds()),
+		Kinds: knownKinds(p.GetKinds()),
 	}
 	return s, r.error()
 }
