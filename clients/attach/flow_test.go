@@ -62,6 +62,8 @@ type broker struct {
 	clock    clock.Clock
 	boot     mihf.BootID
 	refuse   error
+	taken    mihf.FlowID // an id that is another user's
+	deaf     bool        // refuses acknowledgements
 	attached chan *attachment
 }
 
@@ -110,6 +112,9 @@ func (a *attachment) Register(s mihf.FlowSpec) (mihf.Registration, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.specs = append(a.specs, s)
+	if s.ID != "" && s.ID == a.b.taken {
+		return mihf.Registration{}, mihf.ErrExists
+	}
 	if s.ID == "" {
 		s.ID = "F"
 	}
@@ -127,6 +132,9 @@ func (a *attachment) Acknowledge(k mihf.Ack) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.acks = append(a.acks, k)
+	if a.b.deaf {
+		return mihf.ErrNotFound
+	}
 	return nil
 }
 
@@ -265,6 +273,33 @@ func TestConnectionLostAndBack(t *testing.T) {
 		w.t.wantTold(t, "freeze p50 0s")
 		b.give(mihf.Hint{Epoch: 1, Kind: mihf.HintUnfreeze})
 		w.t.wantTold(t, "freeze p50 0s", "unfreeze path_usable recovery false")
+	})
+}
+
+// An id that the broker chose, and that is somebody else's by now, is given up for another.
+func TestIDIsTaken(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		w.b.taken = "F"
+		a.Close()
+		b := w.attachment()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.specs) != 2 || b.specs[0].ID != "F" || b.specs[1].ID != "" {
+			t.Errorf("asked for %+v, want F and then any", b.specs)
+		}
+	})
+}
+
+// A refused acknowledgement ends nothing.
+func TestAcknowledgementIsRefused(t *testing.T) {
+	play(t, func(w *world) {
+		a := w.attachment()
+		w.b.deaf = true
+		a.give(mihf.Hint{Epoch: 1, Kind: mihf.HintFreeze})
+		a.give(mihf.Hint{Epoch: 2, Kind: mihf.HintUnfreeze})
+		w.t.wantTold(t, "freeze p50 0s", "unfreeze path_usable recovery false")
+		a.wantAcks(t, mihf.AckApplied, mihf.AckApplied)
 	})
 }
 
