@@ -22,9 +22,14 @@ type departed struct {
 	account
 }
 
-// keep remembers the account of a flow that leaves, if there is anything in it.
+// keep remembers the account of a flow that leaves, if there is anything in it. A freeze that
+// goes on is charged to the end of its lease: nobody else ends it now, and it may have been
+// for nothing.
 func (p *Policy) keep(f *flow) {
 	id := f.spec.ID
+	if f.frozen && !f.waits && !f.booked && !f.prediction.IsZero() {
+		f.needless.add(f.leaseEnd, f.leaseEnd.Sub(f.since))
+	}
 	if f.needless.n == 0 && f.pausedTil == 0 {
 		return
 	}

@@ -3,6 +3,7 @@ package hint_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"mihf.dev/mihf"
 )
@@ -31,6 +32,27 @@ func TestAccountOutlivesRegistration(t *testing.T) {
 	h.p.Add(mihf.FlowSpec{ID: flow}, 1001, wlan, 0)
 	if got := h.status(); got.BackoffUntil != 0 {
 		t.Error("another owner inherits the account")
+	}
+}
+
+// A freeze that a registration ends in the middle of is charged to the end of its lease; one
+// whose loss has come is not.
+func TestFreezeIsChargedWhereItsFlowLeaves(t *testing.T) {
+	for lost, want := range map[bool]time.Duration{false: 4500 * time.Millisecond, true: 0} {
+		h := newPolicy(t)
+		h.add(mihf.FlowSpec{})
+		h.predict(soon())
+		h.advance(1500 * time.Millisecond)
+		h.want("freeze predicted 3s p50 200ms #1", "freeze predicted 3s p50 1ms #1")
+		if lost {
+			h.p.Lost(h.now, wlan, false, &h.out)
+		}
+		h.p.Remove(flow)
+		h.advance(time.Minute)
+		h.add(mihf.FlowSpec{})
+		if got := h.status().Needless; got != want {
+			t.Errorf("lost %v: charged %v, want %v", lost, got, want)
+		}
 	}
 }
 
