@@ -219,6 +219,26 @@ func TestHintsAreAppliedAndAcknowledged(t *testing.T) {
 	})
 }
 
+// Every time to the loss counts from the arrival; one that is over is 0.
+func TestFiguresCountFromTheArrival(t *testing.T) {
+	got := fromNow(mihf.Freeze{Lease: lease, P10: time.Second, P50: 2 * time.Second, P90: 3 * time.Second}, 1500*time.Millisecond)
+	if want := (mihf.Freeze{Lease: lease, P50: 500 * time.Millisecond, P90: 1500 * time.Millisecond}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// able is a transport that has a method for every hint.
+type able struct{ transport }
+
+func (*able) Switch(mihf.Switch)         {}
+func (*able) Abandon(mihf.AbandonReason) {}
+
+func TestHintsByMethods(t *testing.T) {
+	if got := taken(&able{}); got != mihf.AllHints {
+		t.Errorf("%b, want all", got)
+	}
+}
+
 func TestLapsedLeaseThawsToRecovery(t *testing.T) {
 	play(t, func(w *world) {
 		a := w.attachment()
