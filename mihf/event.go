@@ -244,5 +244,8 @@ type ThresholdConfig struct {
 	Action     ThresholdAction
 	Threshold  Opt[Threshold]
 	Hysteresis float64       // in the parameter's unit; 0: the parameter's default
-	Period     time.Duration // 0: no periodic report
+	Period     time.Duration // at least [MinReportPeriod]; 0: no periodic report
 }
+
+// MinReportPeriod is the shortest period of a periodic report.
+const MinReportPeriod = 20 * time.Millisecond

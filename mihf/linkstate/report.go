@@ -2,16 +2,12 @@ package linkstate
 
 import (
 	"fmt"
-	"time"
 
 	"mihf.dev/mihf"
 )
 
 // MaxThresholds bounds the items set on one link.
 const MaxThresholds = 64
-
-// MinPeriod is the shortest period of a periodic report.
-const MinPeriod = 20 * time.Millisecond
 
 // params are the newest values of a link and what was reported of them.
 type params struct {
@@ -90,8 +86,8 @@ func checkThreshold(c mihf.ThresholdConfig) error {
 			return fmt.Errorf("%w: direction %d is not known", mihf.ErrInvalid, t.Direction)
 		}
 	}
-	if c.Period != 0 && c.Period < MinPeriod {
-		return fmt.Errorf("%w: period %v is below %v", mihf.ErrInvalid, c.Period, MinPeriod)
+	if c.Period != 0 && c.Period < mihf.MinReportPeriod {
+		return fmt.Errorf("%w: period %v is below %v", mihf.ErrInvalid, c.Period, mihf.MinReportPeriod)
 	}
 	if !(c.Hysteresis >= 0 && c.Hysteresis < 1e12) {
 		return fmt.Errorf("%w: hysteresis %v is not a distance", mihf.ErrInvalid, c.Hysteresis)

@@ -127,7 +127,7 @@ func TestRoundTripRequests(t *testing.T) {
 	t.Run("thresholds", rapid.MakeCheck(func(rt *rapid.T) {
 		g := gen{rt}
 		want := []mihf.ThresholdConfig{{
-			Parameter: mihf.ParamRSSI, Action: mihf.ThresholdAction(g.n(2)), Hysteresis: g.float(0, 9), Period: minPeriod + g.span()/2,
+			Parameter: mihf.ParamRSSI, Action: mihf.ThresholdAction(g.n(2)), Hysteresis: g.float(0, 9), Period: mihf.MinReportPeriod + g.span()/2,
 			Threshold: opt(g, func() mihf.Threshold {
 				return mihf.Threshold{Value: g.float(-100, -20), Direction: mihf.ThresholdDirection(g.n(1))}
 			}),

@@ -2,14 +2,10 @@ package conv
 
 import (
 	"math"
-	"time"
 
 	"mihf.dev/mihf"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
-
-// minPeriod is the shortest period of a periodic report.
-const minPeriod = 20 * time.Millisecond
 
 // EncodeSubscribe encodes a subscription.
 func EncodeSubscribe(q *mihf.SubscribeRequest) *mihv1.SubscribeRequest {
@@ -126,8 +122,8 @@ func (r *reader) thresholdConfig(p *mihv1.ThresholdConfig) mihf.ThresholdConfig 
 	if c.Hysteresis < 0 || c.Hysteresis > math.MaxFloat32 {
 		r.fail("hysteresis", "%v is out of range", c.Hysteresis)
 	}
-	if c.Period != 0 && c.Period < minPeriod {
-		r.fail("period", "%v is shorter than %v", c.Period, minPeriod)
+	if c.Period != 0 && c.Period < mihf.MinReportPeriod {
+		r.fail("period", "%v is shorter than %v", c.Period, mihf.MinReportPeriod)
 	}
 	return c
 }
