@@ -18,7 +18,7 @@ type handler struct {
 	gone   atomic.Bool
 }
 
-// Handle calls f in the loop for each event and hint that req passes, until cancel. f must
+// Handle calls f in the loop (so perhaps within somebody's Observe) for each event and hint that req passes, until cancel. f must
 // not block, and must neither keep nor change what it is given. There is no snapshot and
 // no resuming, and nothing is conflated. Cancel may be called by any goroutine, by f too,
 // and more than once: no call of f begins after it, but one may be under way.
