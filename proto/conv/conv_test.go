@@ -210,6 +210,25 @@ func TestNewerBroker(t *testing.T) {
 	}
 }
 
+// What is no probability does not pass, and an address that was added has no old one.
+func TestRefusedAndAbsent(t *testing.T) {
+	for _, p := range []float32{-0.1, 1.1, float32(math.NaN())} {
+		loss := make([]float32, len(mihf.Horizons))
+		loss[3] = p
+		_, err := Decoder{Now: now}.LinkStatus(&mihv1.LinkStatus{Link: "wifi-00000001", Forecast: &mihv1.Forecast{Loss: loss}})
+		if !errors.Is(err, mihf.ErrInvalid) {
+			t.Errorf("incidence %v: %v", p, err)
+		}
+	}
+	if _, err := DecodeFlowSpec(&mihv1.FlowSpec{Link: "wifi-00000001", Tuples: make([]*mihv1.Endpoints, mihf.MaxTuples+1)}); !errors.Is(err, mihf.ErrInvalid) {
+		t.Errorf("too many tuples: %v", err)
+	}
+	p := Encoder{Now: now}.Event(&mihf.Event{Kind: mihf.AddressChanged, Address: &mihf.AddressChange{New: mihf.Address{Prefix: netip.MustParsePrefix("192.0.2.1/24")}}})
+	if c := p.GetAddressChanged(); c.GetOld() != nil || c.GetNew().GetPrefix() != "192.0.2.1/24" {
+		t.Errorf("%v", c)
+	}
+}
+
 // Octets that are not UTF-8 in any string end no stream.
 func TestInvalidUTF8Passes(t *testing.T) {
 	bad := "\xff\xfe"
