@@ -28,5 +28,18 @@ func logFile(state string) (*os.File, error) {
 	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil, nil
 	}
-	return os.OpenFile(filepath.Join(state, "live.log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+	return openLog(filepath.Join(state, "live.log"))
+}
+
+// maxLog is the size from which a start begins the log anew.
+const maxLog = 1 << 20
+
+// openLog opens a log to append to: a second daemon, which will not start, must not take
+// from the first what it has written.
+func openLog(path string) (*os.File, error) {
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && info.Size() >= maxLog {
+		flags |= os.O_TRUNC
+	}
+	return os.OpenFile(path, flags, 0o640)
 }
