@@ -63,7 +63,11 @@ func own(ev *mihf.Event) string {
 		c := or(ev.Rename)
 		return change(Name(c.Old), Name(c.New), "")
 	case mihf.LinkRemoved:
-		return change("present", "removed", ev.Removed.String())
+		why := ev.Removed.String()
+		if ev.Removed == mihf.DownRemoved { // says no more than the kind
+			why = ""
+		}
+		return change("present", "removed", why)
 	case mihf.SensorConditionChanged:
 		c := or(ev.Condition)
 		return strings.TrimSuffix(Name(c.Sensor)+" "+change(Unknown, c.Condition.String(), Text(c.Text)), ", ")

@@ -76,6 +76,9 @@ func LCI(l *mihf.LCI) string {
 
 // Gap says what is missing.
 func Gap(g *mihf.Gap) string {
+	if g.From >= g.To { // nothing is missing, but what was asked for is not there
+		return "begins anew, " + Text(g.Reason)
+	}
 	return fmt.Sprintf("deliveries %d to %d are missing, %s", g.From+1, g.To, Text(g.Reason))
 }
 
@@ -87,7 +90,14 @@ func Snapshot(s *mihf.Snapshot) string {
 			up++
 		}
 	}
-	return fmt.Sprintf("state of run %s on %s: %d links, %d up, %d flows", s.Boot, Name(s.Node), len(s.Links), up, len(s.Flows))
+	return fmt.Sprintf("state of run %s on %s: %s, %d up, %s", s.Boot, Name(s.Node), count(len(s.Links), "link"), up, count(len(s.Flows), "flow"))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // Changes turns deliveries into lines of one form:
@@ -95,12 +105,13 @@ func Snapshot(s *mihf.Snapshot) string {
 //	TIME  SEQUENCE  LINK  KIND  old → new, reason
 //
 // It remembers the sensors' conditions and which flows are frozen, to show the state
-// before. It is used by one goroutine.
+// before, and the widest link, to keep the columns. It is used by one goroutine.
 type Changes struct {
 	// Time shows a moment; each of its results has the same width.
 	Time    func(mihf.Time) string
 	sensors map[string]mihf.Condition
 	frozen  map[mihf.FlowID]bool
+	link    int // cells of the widest link so far
 }
 
 // Line returns the line of one delivery.
@@ -118,6 +129,9 @@ func (c *Changes) Line(d *mihf.Delivery) string {
 	}
 	return ""
 }
+
+// Indent returns the cell at which the link begins in each line.
+func (c *Changes) Indent() int { return Width(c.Time(1)) + len(" 123456  ") }
 
 // Text returns what the line of a delivery ends with: old → new, reason. A delivery is
 // given to Line or Text once.
@@ -140,6 +154,9 @@ func (c *Changes) Text(d *mihf.Delivery) string {
 		for _, s := range d.Snapshot.Sensors {
 			c.remember(&s)
 		}
+		for i := range d.Snapshot.Links {
+			c.widen(d.Snapshot.Links[i].Link)
+		}
 		for i := range d.Snapshot.Flows {
 			c.freeze(d.Snapshot.Flows[i].Spec.ID, d.Snapshot.Flows[i].Frozen)
 		}
@@ -156,7 +173,13 @@ func (c *Changes) line(at mihf.Time, sequence uint64, link mihf.LinkID, kind, te
 	if at.IsZero() {
 		when = Pad(Unknown, Width(c.Time(1)))
 	}
-	return fmt.Sprintf("%s %6d  %s  %-*s  %s", when, sequence, Pad(Name(link), len("wifi-00000000")), kindWidth, kind, text)
+	c.widen(link)
+	return fmt.Sprintf("%s %6d  %s  %-*s  %s", when, sequence, Pad(Name(link), c.link), kindWidth, kind, text)
+}
+
+// widen makes room for a link, so that what follows it stands in columns.
+func (c *Changes) widen(link mihf.LinkID) {
+	c.link = max(c.link, Width(Name(link)), len("wifi-00000000"))
 }
 
 func (c *Changes) condition(n *mihf.SensorCondition) string {

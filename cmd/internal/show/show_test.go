@@ -164,7 +164,8 @@ func TestChangeLines(t *testing.T) {
 		{mihf.Event{Kind: mihf.DefaultRouteChanged, Egress: egress}, "default_route_changed   IPv4 wifi-3fa9c01d by 192.0.2.1 metric 600 → wwan-00000001 by – metric 700"},
 		{mihf.Event{Kind: mihf.AddressChanged, Address: &mihf.AddressChange{New: mihf.Address{Prefix: netip.MustParsePrefix("192.0.2.2/24"), Tentative: true}}}, "address_changed         none → 192.0.2.2/24 (tentative)"},
 		{mihf.Event{Kind: mihf.LinkRenamed, Rename: &mihf.Rename{Old: "wlan0", New: "wl\x1bp3"}}, `link_renamed            wlan0 → wl\x1bp3`},
-		{mihf.Event{Kind: mihf.LinkRemoved, Removed: mihf.DownRemoved}, "link_removed            present → removed, removed"},
+		{mihf.Event{Kind: mihf.LinkRemoved, Removed: mihf.DownRemoved}, "link_removed            present → removed"},
+		{mihf.Event{Kind: mihf.LinkRemoved, Removed: mihf.DownMoved}, "link_removed            present → removed, moved_netns"},
 		{mihf.Event{Kind: mihf.SensorConditionChanged, Condition: &mihf.SensorCondition{Sensor: "rtnl", Condition: mihf.ConditionOK}}, "sensor_condition        rtnl – → ok"},
 		{mihf.Event{Kind: mihf.SensorConditionChanged, Condition: &mihf.SensorCondition{Sensor: "rtnl", Condition: mihf.ConditionDenied, Text: "run as root"}}, "sensor_condition        rtnl ok → denied, run as root"},
 		{mihf.Event{Kind: mihf.ResumedFromSuspend, Gap: time.Minute}, "resumed_from_suspend    suspended → running, for 1m00s"},
@@ -206,6 +207,42 @@ func TestHintLines(t *testing.T) {
 		if diff := cmp.Diff("12.345s      7  wifi-3fa9c01d  "+x.want, got); diff != "" {
 			t.Errorf("%v (-want +got)\n%s", x.h.Kind, diff)
 		}
+	}
+}
+
+func TestGap(t *testing.T) {
+	for want, g := range map[string]mihf.Gap{
+		"deliveries 6 to 9 are missing, the connection was lost": {From: 5, To: 9, Reason: "the connection was lost"},
+		"begins anew, sequence 99999 is not reached yet":         {From: 35, To: 35, Reason: "sequence 99999 is not reached yet"},
+	} {
+		if got := show.Gap(&g); got != want {
+			t.Errorf("Gap(%d, %d) = %q, want %q", g.From, g.To, got, want)
+		}
+	}
+}
+
+// A link that the snapshot names has its room in each line.
+func TestColumns(t *testing.T) {
+	c := show.Changes{Time: func(mihf.Time) string { return "T" }}
+	got := []string{
+		c.Line(&mihf.Delivery{Kind: mihf.DeliverSnapshot, Snapshot: &mihf.Snapshot{Links: []mihf.LinkStatus{{Link: "ethernet-00000001"}}}}),
+		c.Line(&mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{At: 1, Sequence: 1, Kind: mihf.LinkUp, Link: "wifi-00000001"}}),
+		c.Line(&mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{At: 1, Sequence: 2, Kind: mihf.LinkUp, Link: "ethernet-00000001"}}),
+	}
+	want := []string{
+		"–      0  –                  snapshot                state of run 00000000 on –: 1 link, 0 up, 0 flows",
+		"T      1  wifi-00000001      link_up                 down → up",
+		"T      2  ethernet-00000001  link_up                 down → up",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestSnapshot(t *testing.T) {
+	s := mihf.Snapshot{Boot: 1, Node: "n", Links: make([]mihf.LinkStatus, 1), Flows: make([]mihf.FlowStatus, 2)}
+	if got, want := show.Snapshot(&s), "state of run 00000001 on n: 1 link, 0 up, 2 flows"; got != want {
+		t.Errorf("Snapshot = %q, want %q", got, want)
 	}
 }
 

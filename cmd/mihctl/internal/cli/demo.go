@@ -38,7 +38,7 @@ func (a *app) demo(ctx context.Context, speed float64) error {
 		if e.Revision() {
 			return
 		}
-		if err := a.print(timelineLine(e)); err != nil {
+		if err := a.printLine(timelineLine(e), timelineIndent); err != nil {
 			cancel(err) // nobody sees the rest
 		}
 	}
@@ -67,6 +67,9 @@ var demoHead = []string{
 	"",
 	"   TIME s  FROM   WHAT",
 }
+
+// timelineIndent is where the kind begins.
+const timelineIndent = len("   TIME s  FROM   ")
 
 func timelineLine(e *demo.Entry) string {
 	return fmt.Sprintf("%9.3f  %-5s  %-22s  %s", e.TimeS, e.From, e.Kind, e.Text)

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"mihf.dev/cmd/internal/show"
 	"mihf.dev/mihf"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
@@ -24,6 +26,18 @@ func (a *app) print(lines ...string) error {
 		return fmt.Errorf("write standard output: %w", err)
 	}
 	return nil
+}
+
+// printLine writes a line of a stream. In a terminal it is broken at words, and goes on
+// below cell indent.
+func (a *app) printLine(line string, indent int) error {
+	fd := int(a.out.Fd())
+	if term.IsTerminal(fd) {
+		if width, _, err := term.GetSize(fd); err == nil {
+			line = show.Wrap(line, indent, width)
+		}
+	}
+	return a.print(line)
 }
 
 // encoder encodes what is known now.

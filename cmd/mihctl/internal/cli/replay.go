@@ -167,7 +167,7 @@ func (p *replayer) emit(ctx context.Context, now mihf.Time, d *mihf.Delivery, tr
 	if p.app.json {
 		return p.app.printJSON(delivery(p.encoder(now), d))
 	}
-	return p.app.print(p.changes.Line(d))
+	return p.app.printLine(p.changes.Line(d), p.changes.Indent())
 }
 
 func (p *replayer) wanted(ev *mihf.Event) bool {

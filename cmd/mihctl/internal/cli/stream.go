@@ -183,5 +183,5 @@ func (a *app) printDelivery(changes *show.Changes, node mihf.NodeID, d *mihf.Del
 	if a.json {
 		return a.printJSON(delivery(a.encoder(node), d))
 	}
-	return a.print(changes.Line(d))
+	return a.printLine(changes.Line(d), changes.Indent())
 }
