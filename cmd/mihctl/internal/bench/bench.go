@@ -18,6 +18,7 @@ type Options struct {
 	Messages   int               // in a round of a front; 2,000
 	Flood      int               // events published without a pause in a round; 40,000
 	Neighbours int               // of the subscriber that stopped reading; 49
+	Filling    int               // events that block it first; 1,000
 	Crowd      int               // subscribers whose memory is measured; 1,000
 	Settle     time.Duration     // how long they stay; 5 s
 	Progress   func(what string) // told what is being measured; nil: nobody
@@ -30,7 +31,7 @@ func (o *Options) setDefaults() {
 	for _, d := range []struct {
 		v *int
 		n int
-	}{{&o.Rounds, 5}, {&o.Events, 4000}, {&o.Messages, 2000}, {&o.Crowd, 1000}, {&o.Flood, 40_000}, {&o.Neighbours, 49}} {
+	}{{&o.Rounds, 5}, {&o.Events, 4000}, {&o.Messages, 2000}, {&o.Crowd, 1000}, {&o.Flood, 40_000}, {&o.Neighbours, 49}, {&o.Filling, 1000}} {
 		if *d.v <= 0 {
 			*d.v = d.n
 		}

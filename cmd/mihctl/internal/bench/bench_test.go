@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("MIHF_BENCH_TEST_SERVER", "1")
 	var told []string
 	r, err := Run(t.Context(), Options{
-		All: true, Rounds: 1, Events: 50, Messages: 20, Flood: 200, Neighbours: 3, Crowd: 4, Settle: time.Millisecond,
+		All: true, Rounds: 1, Events: 50, Messages: 20, Flood: 200, Neighbours: 3, Filling: 1, Crowd: 4, Settle: time.Millisecond,
 		Server: []string{exe}, Progress: func(s string) { told = append(told, s) },
 	})
 	if err != nil {

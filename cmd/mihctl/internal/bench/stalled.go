@@ -12,7 +12,14 @@ import (
 	"mihf.dev/mihf"
 )
 
-const stalledEvery = 10 * time.Millisecond // 100 events/s
+const (
+	stalledEvery = 10 * time.Millisecond // 100 events/s
+	// Options.Filling events go before, faster: they fill what the connection of the
+	// one that stopped reading holds, so that its stream is blocked. The first ones after
+	// them do not count either.
+	fillEvery = 2 * time.Millisecond
+	settling  = 20
+)
 
 // Stalled is one gRPC subscriber among many that stopped reading: what the others notice.
 type Stalled struct {
@@ -75,8 +82,8 @@ func crowd(ctx context.Context, o *Options, withStalled bool) (p99 []float64, mi
 	if err := serve(ctx, b, socket, &tasks); err != nil {
 		return nil, 0, err
 	}
-	events := o.Messages / 10 // 2 s a round
-	s := newSample(events, o.Neighbours)
+	filling, events := o.Filling, settling+o.Messages/10 // 2 s a round
+	s := newSample(filling+events, o.Neighbours)
 	reading, giveUp := context.WithCancel(ctx)
 	defer giveUp()
 	clients, err := s.join(reading, socket, withStalled)
@@ -89,16 +96,19 @@ func crowd(ctx context.Context, o *Options, withStalled bool) (p99 []float64, mi
 		return nil, 0, err
 	}
 	observed := observe(b)
-	err = pace(ctx, events, stalledEvery, func(i int) {
+	publish := func(i int) {
 		s.published[i] = stamp()
 		observed(i)
-	})
+	}
+	if err = pace(ctx, filling, fillEvery, publish); err == nil {
+		err = pace(ctx, events, stalledEvery, func(i int) { publish(filling + i) })
+	}
 	limit := time.AfterFunc(2*time.Second, giveUp) // who has not got all by then misses it
 	s.done.Wait()
 	limit.Stop()
 	for _, took := range s.took {
-		missed += events - len(took)
-		p99 = append(p99, quantile(took, 0.99))
+		missed += filling + events - len(took)
+		p99 = append(p99, quantile(took[min(filling+settling, len(took)):], 0.99))
 	}
 	return p99, missed, err
 }
