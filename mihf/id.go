@@ -27,11 +27,11 @@ func (b BootID) String() string {
 // ParseBootID reads what [BootID.String] wrote.
 func ParseBootID(s string) (BootID, error) {
 	if len(s) != 8 {
-		return 0, fmt.Errorf("boot id %q: want 8 hexadecimal digits", s)
+		return 0, fmt.Errorf("boot id %.40q: want 8 hexadecimal digits", s)
 	}
 	v, err := strconv.ParseUint(s, 16, 32)
 	if err != nil {
-		return 0, fmt.Errorf("boot id %q: want 8 hexadecimal digits", s)
+		return 0, fmt.Errorf("boot id %.40q: want 8 hexadecimal digits", s)
 	}
 	return BootID(v), nil
 }
@@ -120,15 +120,15 @@ func ParsePredictionID(s string) (PredictionID, error) {
 	}
 	boot, n, ok := strings.Cut(s, "-")
 	if !ok {
-		return PredictionID{}, fmt.Errorf("prediction id %q: want <boot id>-<number>", s)
+		return PredictionID{}, fmt.Errorf("prediction id %.40q: want <boot id>-<number>", s)
 	}
 	b, err := ParseBootID(boot)
 	if err != nil {
-		return PredictionID{}, fmt.Errorf("prediction id %q: %w", s, err)
+		return PredictionID{}, fmt.Errorf("prediction id %.40q: %w", s, err)
 	}
 	v, err := strconv.ParseUint(n, 10, 64)
 	if err != nil {
-		return PredictionID{}, fmt.Errorf("prediction id %q: want <boot id>-<number>", s)
+		return PredictionID{}, fmt.Errorf("prediction id %.40q: want <boot id>-<number>", s)
 	}
 	return PredictionID{Boot: b, N: v}, nil
 }

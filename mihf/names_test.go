@@ -2,6 +2,7 @@ package mihf_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -144,6 +145,12 @@ func TestPredictionID(t *testing.T) {
 	for _, s := range []string{"3fa9c01d", "3fa9c01d-", "3fa9c01d-x", "3fa9c01-1", "-1"} {
 		if got, err := mihf.ParsePredictionID(s); err == nil {
 			t.Errorf("ParsePredictionID(%q) = %v", s, got)
+		}
+	}
+	// An error goes to the log and back to whoever asked: it does not repeat all that it got.
+	for _, s := range []string{strings.Repeat("x", 60000), "-" + strings.Repeat("1", 60000)} {
+		if _, err := mihf.ParsePredictionID(s); err == nil || len(err.Error()) > 200 {
+			t.Errorf("error of %d octets for an id of %d", len(err.Error()), len(s))
 		}
 	}
 }

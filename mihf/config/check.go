@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // checker collects what is wrong. Its methods leave the default where a key is not given
@@ -95,8 +96,10 @@ func (c *checker) oneOf(key string, raw *string, v *string, names ...string) {
 func (c *checker) path(key string, raw *string, v *string) {
 	switch {
 	case raw == nil:
-	case *raw != "" && (!filepath.IsAbs(*raw) || strings.ContainsRune(*raw, 0)):
+	case *raw != "" && !filepath.IsAbs(*raw):
 		c.fail(key, "%q is not an absolute path; begin it with /", *raw)
+	case strings.ContainsFunc(*raw, func(r rune) bool { return !unicode.IsPrint(r) }):
+		c.fail(key, "%q has characters that cannot be shown; give a path without them", *raw)
 	default:
 		*v = *raw
 	}

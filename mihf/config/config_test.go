@@ -163,6 +163,12 @@ func TestErrors(t *testing.T) {
 		{"[grpc]\nlisten = \":1\"\ncert = \"/c\"\nkey = \"/k\"\n", "f: grpc.client_ca: must be given with grpc.listen"},
 		{"[log]\nlevel = \"loud\"\n", `f:2: log.level: "loud" is not known; give one of debug, info, warn, error`},
 		{"[log]\nformat = \"xml\"\n", `f:2: log.format: "xml" is not known; give one of text, json`},
+		{"[grpc]\ncert = \"/\\u001b]0;x\\u0007\"\n", `f:2: grpc.cert: "/\x1b]0;x\a" has characters that cannot be shown`},
+		{"[node]\n\"\\u001b[31m\\u202e\" = 1\n", `f:2: node.\x1b[31m\xe2\x80\xae: no such key`},
+		{"\"\\u009b\" = 1\n\"\\u009b\" = 2\n", `f:2: \xc2\x9b: key \xc2\x9b is already defined`},
+		{strings.Repeat("k.", 20000) + "k = 1\n", strings.Repeat("k.", 100) + "…: no such section"},
+		{strings.Repeat("[k]\n", 2000), "f: has more than 1000 keys"},
+		{"k = {" + strings.Repeat("k = 1, ", 2000) + "k = 1}\n", "f: has more than 1000 keys"},
 		{"[metrics]\nlisten = \":9\"\n", `f:2: metrics.listen: ":9" can be reached from other hosts`},
 		{"[metrics]\nlisten = \"192.0.2.1:9\"\n", "metrics.allow_remote = true"},
 	} {
@@ -210,8 +216,8 @@ func TestLoad(t *testing.T) {
 	if err != nil || got.Node.Name != "n" {
 		t.Errorf("node %q, error %v", got.Node.Name, err)
 	}
-	if _, err := config.Parse("big", make([]byte, 2<<20), known); err == nil || !strings.Contains(err.Error(), "larger") {
-		t.Errorf("error %v for a file that is too large", err)
+	if _, err := config.Load("/dev/zero", known); err == nil || !strings.Contains(err.Error(), "larger") {
+		t.Errorf("error %v for a file without an end", err)
 	}
 }
 

@@ -7,31 +7,37 @@ import (
 )
 
 // keyLines returns the line of each key and section of a document, by its dotted name. Of
-// what comes after a mistake in the syntax it knows nothing.
-func keyLines(data []byte) map[string]int {
-	lines := map[string]int{}
+// what comes after a mistake in the syntax it knows nothing. Where there are more than
+// maxKeys, few is false and the rest was not read.
+func keyLines(data []byte) (lines map[string]int, few bool) {
+	lines = map[string]int{}
+	left := maxKeys
 	var p unstable.Parser
 	p.Reset(data)
 	var section []string
-	for p.NextExpression() {
+	for left >= 0 && p.NextExpression() {
 		e := p.Expression()
 		switch e.Kind {
 		case unstable.Table, unstable.ArrayTable:
 			section = noteKey(&p, lines, nil, e)
+			left--
 		case unstable.KeyValue:
-			noteKeyValue(&p, lines, section, e)
+			noteKeyValue(&p, lines, section, e, &left)
 		default: // comments
 		}
 	}
-	return lines
+	return lines, left >= 0
 }
 
-func noteKeyValue(p *unstable.Parser, lines map[string]int, prefix []string, e *unstable.Node) {
+func noteKeyValue(p *unstable.Parser, lines map[string]int, prefix []string, e *unstable.Node, left *int) {
+	if *left--; *left < 0 {
+		return
+	}
 	key := noteKey(p, lines, prefix, e)
 	if v := e.Value(); v.Kind == unstable.InlineTable {
 		for it := v.Children(); it.Next(); {
 			if it.Node().Kind == unstable.KeyValue {
-				noteKeyValue(p, lines, key, it.Node())
+				noteKeyValue(p, lines, key, it.Node(), left)
 			}
 		}
 	}

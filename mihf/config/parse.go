@@ -4,16 +4,23 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"mihf.dev/mihf"
 )
 
-// maxBytes is the most that a configuration file may have.
-const maxBytes = 1 << 20
+// What a configuration may have at most, so that no file keeps a reader busy for long: the
+// parser's work grows with the square of both.
+const (
+	maxBytes = 64 << 10
+	maxKeys  = 1000 // with sections
+)
 
 // Known is what the program knows that this package doesn't.
 type Known struct {
@@ -51,10 +58,25 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// shown makes what the file holds safe to print. Keys can hold any character, and are as
+// long as somebody likes.
+func shown(s string) string {
+	const most = 200
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return mihf.EscapeString(s)
+}
+
 // Load reads and checks a file. The error wraps fs.ErrNotExist where there is none, and is
 // [Errors] where something is wrong with it.
 func Load(path string, known Known) (Config, error) {
-	data, err := os.ReadFile(path) //nolint:gosec // the operator's own choice
+	f, err := os.Open(path) //nolint:gosec // the operator's own choice
+	if err != nil {
+		return Config{}, fmt.Errorf("read the configuration: %w", err)
+	}
+	defer func() { _ = f.Close() }() // was only read
+	data, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
 	if err != nil {
 		return Config{}, fmt.Errorf("read the configuration: %w", err)
 	}
@@ -69,7 +91,11 @@ func Parse(file string, data []byte, known Known) (Config, error) {
 		return Config{}, c.errors
 	}
 	var raw rawConfig
-	c.lines = keyLines(data)
+	var few bool
+	if c.lines, few = keyLines(data); !few {
+		c.fail("", "has more than %d keys; this is not a configuration of mihfd", maxKeys)
+		return Config{}, c.errors
+	}
 	if !c.decode(data, &raw) {
 		return Config{}, c.sorted()
 	}
@@ -92,22 +118,22 @@ func (c *checker) decode(data []byte, raw *rawConfig) bool {
 		for i := range strict.Errors {
 			e := &strict.Errors[i]
 			line, _ := e.Position()
-			c.add(line, strings.Join(e.Key(), "."), unknownKey(e.Key()))
+			c.add(line, shown(strings.Join(e.Key(), ".")), unknownKey(e.Key()))
 		}
 		return true
 	}
 	if bad, ok := errors.AsType[*toml.DecodeError](err); ok {
 		line, _ := bad.Position()
-		c.add(line, strings.Join(bad.Key(), "."), badValue(bad))
+		c.add(line, shown(strings.Join(bad.Key(), ".")), badValue(bad))
 		return false
 	}
-	c.add(0, "", err.Error())
+	c.add(0, "", shown(err.Error()))
 	return false
 }
 
 // badValue says what is wrong with a value that could not be decoded, or with the syntax.
 func badValue(e *toml.DecodeError) string {
-	reason := strings.TrimPrefix(e.Error(), "toml: ")
+	reason := shown(strings.TrimPrefix(e.Error(), "toml: "))
 	t := typeOf(e.Key())
 	if t == nil {
 		return reason + "; see the sample: mihfd -sample"

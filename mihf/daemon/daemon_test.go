@@ -191,6 +191,7 @@ func testObey(t *testing.T) {
 	}()
 	hangups <- syscall.SIGHUP
 	hangups <- syscall.SIGHUP
+	synctest.Wait()
 	ends <- syscall.SIGTERM
 	if err := <-ended; err != nil {
 		t.Error(err)
@@ -202,6 +203,35 @@ func testObey(t *testing.T) {
 	cancel()
 	if err := obey(ctx, nil, nil, nil, nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHangingReload: a reload that hangs keeps nobody from ending the daemon.
+func TestHangingReload(t *testing.T) { synctest.Test(t, testHangingReload) }
+func testHangingReload(t *testing.T) {
+	ends, hangups := make(chan os.Signal), make(chan os.Signal)
+	ctx, cancel := context.WithCancel(t.Context())
+	hang := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() { ended <- obey(ctx, ends, hangups, func(os.Signal) { cancel() }, func() { <-hang }) }()
+	hangups <- syscall.SIGHUP
+	synctest.Wait()
+	start := time.Now()
+	ends <- syscall.SIGTERM
+	if err := <-ended; err != nil || ctx.Err() == nil || time.Since(start) > reloadGrace {
+		t.Errorf("error %v, stopped: %v, after %v", err, ctx.Err() != nil, time.Since(start))
+	}
+	close(hang)
+}
+
+// TestReloadPanics: a panic of a reload ends the daemon with its reason.
+func TestReloadPanics(t *testing.T) { synctest.Test(t, testReloadPanics) }
+func testReloadPanics(t *testing.T) {
+	hangups := make(chan os.Signal, 1)
+	hangups <- syscall.SIGHUP
+	err := obey(t.Context(), nil, hangups, nil, func() { panic("boom") })
+	if p, ok := errors.AsType[*PanicError](err); !ok || p.Value != "boom" {
+		t.Errorf("error %v, want the panic", err)
 	}
 }
 

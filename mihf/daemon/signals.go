@@ -5,13 +5,19 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
+	"time"
 )
+
+// reloadGrace is how long a reload under way may hold up the end of the daemon.
+const reloadGrace = time.Second
 
 // Signals returns the task that obeys signals. SIGINT or SIGTERM calls stop, which should
 // end the daemon's context; another one kills the process. SIGHUP calls reload, between
-// RELOADING=1 and READY=1; reload reports its own errors. SIGHUP does nothing while the
-// daemon stops.
+// RELOADING=1 and READY=1; reload reports its own errors, and calls do not overlap. One
+// that hangs, on a file that does not answer, keeps nobody from ending the daemon. SIGHUP
+// does nothing while the daemon stops.
 func Signals(stop context.CancelFunc, reload func(), log *slog.Logger, notify Notify) Task {
 	return NewTask("signals", func(ctx context.Context, ready func()) error {
 		ends, hangups := make(chan os.Signal, 1), make(chan os.Signal, 1)
@@ -33,15 +39,50 @@ func Signals(stop context.CancelFunc, reload func(), log *slog.Logger, notify No
 }
 
 func obey(ctx context.Context, ends, hangups <-chan os.Signal, stop func(os.Signal), reload func()) error {
+	var reloaded chan error // of the reload under way; nil: none
 	for {
+		next := hangups
+		if reloaded != nil {
+			next = nil
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return finish(reloaded)
 		case s := <-ends:
 			stop(s)
-			return nil
-		case <-hangups:
-			reload()
+			return finish(reloaded)
+		case <-next:
+			reloaded = make(chan error, 1)
+			go func(done chan<- error) { done <- guarded(reload) }(reloaded)
+		case err := <-reloaded:
+			if err != nil {
+				return err
+			}
+			reloaded = nil
 		}
 	}
+}
+
+// finish waits a while for a reload under way.
+func finish(reloaded <-chan error) error {
+	if reloaded == nil {
+		return nil
+	}
+	select {
+	case err := <-reloaded:
+		return err
+	case <-time.After(reloadGrace):
+		return nil
+	}
+}
+
+// guarded calls f and returns its panic.
+func guarded(f func()) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	f()
+	return nil
 }
