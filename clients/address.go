@@ -43,6 +43,9 @@ func ParseAddress(s string) (network, address string, err error) {
 		}
 		return "unix", path, nil
 	}
+	if path := strings.TrimPrefix(s, "unix:"); filepath.IsAbs(path) {
+		return "", "", fmt.Errorf("address %q: want unix://%s", s, path)
+	}
 	host, port, err := net.SplitHostPort(s)
 	if err != nil || host == "" || port == "" {
 		return "", "", fmt.Errorf("address %q: want unix:///path or host:port", s)

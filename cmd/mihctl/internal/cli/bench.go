@@ -21,7 +21,7 @@ func (a *app) benchCommand() *cobra.Command {
 			"a client of each front. Ours and a bare counterpart that does the same work without a broker\n" +
 			"alternate in rounds; a ratio is the median of the rounds' ratios. It takes less than 40 s; --all\n" +
 			"adds a subscriber that stopped reading, and the memory of many subscribers.",
-		Args: cobra.NoArgs,
+		Args: wants(),
 		RunE: a.run(func(ctx context.Context, _ []string) error { return a.bench(ctx, o) }),
 	}
 	s := cmd.Flags()

@@ -14,7 +14,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,8 +42,8 @@ func Main(ctx context.Context, args []string, out, errOut *os.File) int {
 	a := &app{out: out, err: errOut}
 	root := a.root() //nolint:contextcheck // each command gets it from ExecuteContext
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	return a.report(ctx, args, err)
+	cmd, err := root.ExecuteContextC(ctx)
+	return a.report(ctx, cmd, args, err)
 }
 
 func (a *app) root() *cobra.Command {
@@ -50,12 +52,14 @@ func (a *app) root() *cobra.Command {
 		Short: "Show and steer a mobility event broker",
 		Long: "mihctl shows and steers a mobility event broker: its links, what it foresees of them,\n" +
 			"and what it tells the flows that are registered with it.",
+		Version:       thisVersion().String(),
 		SilenceErrors: true, SilenceUsage: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	f := root.PersistentFlags()
-	f.StringVar(&a.address, "address", "", "the daemon's address, unix:///path or host:port (default $MIHF_ADDRESS, else the system's socket, else the user's)")
+	f.StringVar(&a.address, "address", "", "the daemon's address, unix:///path (default $MIHF_ADDRESS, else the system's socket, else the user's)")
 	f.BoolVar(&a.json, "json", false, "print messages as JSON, one object a line")
 	f.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the daemon's answer")
 	root.AddCommand(
@@ -63,6 +67,20 @@ func (a *app) root() *cobra.Command {
 		a.recordCommand(), a.replayCommand(), a.explainCommand(), a.benchCommand(), a.benchServerCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
+}
+
+// wants takes exactly the arguments with these names.
+func wants(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and "))
+		case len(args) > len(names):
+			return fmt.Errorf("%q is one argument too many", args[len(names)])
+		default:
+			return nil
+		}
+	}
 }
 
 // run adapts a command's work: from here on an error is no longer one of usage.
@@ -101,7 +119,7 @@ func (a *app) dial() (clients.Client, error) {
 	}
 	c, err := mihgrpc.Dial(a.where(), mihgrpc.Options{})
 	if err != nil {
-		return nil, hinted{err, "give the address of a unix socket with --address"}
+		return nil, hinted{err, "mihctl has no certificate to show: give the address of a unix socket with --address"}
 	}
 	return c, nil
 }

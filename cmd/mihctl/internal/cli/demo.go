@@ -19,7 +19,7 @@ func (a *app) demoCommand() *cobra.Command {
 			"a fade that recovers, then out of one cell and into another. It shows what is foreseen, what the\n" +
 			"client is told, and what then happens. It fails unless the Freeze comes before the loss.\n" +
 			"With --json it prints one object at the end; its times are those of the recording.",
-		Args: cobra.NoArgs,
+		Args: wants(),
 		RunE: a.run(func(ctx context.Context, _ []string) error {
 			if !(speed > 0 && speed <= demo.MaxSpeed) {
 				return usagef("--speed %v: want a number above 0 and at most %v", speed, demo.MaxSpeed)

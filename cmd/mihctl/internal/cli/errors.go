@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"mihf.dev/clients"
@@ -81,8 +82,16 @@ func forbidden(address string) (path string, ok bool) {
 	return path, errors.Is(unix.Access(path, unix.W_OK), unix.EACCES)
 }
 
-// report prints what went wrong and returns the exit code.
-func (a *app) report(ctx context.Context, args []string, err error) int {
+// usage tells how to use a command; of no command it tells how to find one.
+func usage(cmd *cobra.Command) string {
+	if cmd == nil || !cmd.HasParent() {
+		return `"mihctl help" shows the commands, "mihctl help COMMAND" how to use one`
+	}
+	return fmt.Sprintf("usage: %s; %q tells more", cmd.UseLine(), "mihctl help "+strings.TrimPrefix(cmd.CommandPath(), "mihctl "))
+}
+
+// report prints what went wrong with the command and returns the exit code.
+func (a *app) report(ctx context.Context, cmd *cobra.Command, args []string, err error) int {
 	switch {
 	case err == nil, errors.Is(err, unix.EPIPE):
 		return exitOK
@@ -96,7 +105,7 @@ func (a *app) report(ctx context.Context, args []string, err error) int {
 	if _, ok := errors.AsType[usageError](err); ok || !a.started {
 		code = exitUsage
 		if hint == "" {
-			hint = `"mihctl help" shows the commands, "mihctl help COMMAND" how to use one`
+			hint = usage(cmd)
 		}
 	}
 	text := show.Text(firstLine(err.Error()))

@@ -25,7 +25,7 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: "explain shows the samples and forecasts around a prediction, each decision with its numbers, and\n" +
 			"how it ended. The daemon keeps the newest predictions; link_going_down events carry their ids.",
 		Example: "  mihctl explain 5f3a0c11-3",
-		Args:    cobra.ExactArgs(1),
+		Args:    wants("PREDICTION"),
 		RunE: a.with(func(ctx context.Context, c clients.Client, args []string) error {
 			id, err := mihf.ParsePredictionID(args[0])
 			if err != nil {

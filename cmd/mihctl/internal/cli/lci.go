@@ -12,7 +12,7 @@ import (
 
 func (a *app) lciCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "lci", Short: "What is known of the links' capacity, delay, loss and MTU", Args: cobra.NoArgs,
+		Use: "lci", Short: "What is known of the links' capacity, delay, loss and MTU", Args: wants(),
 		Long: "lci shows the link characteristics that are known, each with its source; with --json also with age\n" +
 			"and confidence. A PHY rate is never a capacity.",
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {

@@ -24,7 +24,7 @@ func (a *app) recordCommand() *cobra.Command {
 		Long: "record writes the state and then each observation to a recording, which \"mihctl replay\" plays.\n" +
 			"FILE is overwritten; a name that ends in .gz is compressed; - is standard output.\n" +
 			"What was missed because the file or this program was slow is counted and said at the end.",
-		Args: cobra.ExactArgs(1),
+		Args: wants("FILE"),
 	}
 	cmd.Flags().DurationVar(&limit, "for", 0, "end after so long (default: when interrupted)")
 	cmd.RunE = a.with(func(ctx context.Context, c clients.Client, args []string) error {

@@ -42,7 +42,7 @@ func (a *app) replayCommand() *cobra.Command {
 			"receives and keeps its address. FILE may be compressed; - is standard input.\n\n" +
 			"With --virtual time does not pass: the result comes at once. It is the same either way, and the\n" +
 			"same each time. Changes of parameters that crossed no threshold are left out without --reports.",
-		Args: cobra.ExactArgs(1),
+		Args: wants("FILE"),
 		RunE: a.run(func(ctx context.Context, args []string) error { return a.replay(ctx, f, args[0]) }),
 	}
 	s := cmd.Flags()

@@ -16,7 +16,7 @@ import (
 
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "What the daemon is and counts", Args: cobra.NoArgs,
+		Use: "status", Short: "What the daemon is and counts", Args: wants(),
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
 			s, err := ask(ctx, a, c.Status)
 			if err != nil {
@@ -56,7 +56,7 @@ func statusLines(s *mihf.Status) []string {
 
 func (a *app) linksCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "links", Short: "All links with their state, signal and forecast", Args: cobra.NoArgs,
+		Use: "links", Short: "All links with their state, signal and forecast", Args: wants(),
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
 			s, err := ask(ctx, a, c.Snapshot)
 			if err != nil {
@@ -132,7 +132,7 @@ func (a *app) getCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "get LINK", Short: "One link's parameters and state (Link_Get_Parameters)",
 		Long: "get shows all that is known of one link: its id, or the name of its interface, is given.",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: a.completeLinks,
+		Args: wants("LINK"), ValidArgsFunction: a.completeLinks,
 		RunE: a.with(func(ctx context.Context, c clients.Client, args []string) error {
 			id, err := a.resolve(ctx, c, args[0])
 			if err != nil {

@@ -91,7 +91,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use: "events", Short: "Follow the events, one a line: old → new, link, reason, sequence",
 		Long: "events follows the events. It begins with the state, or behind a sequence that --after names;\n" +
 			"what is missing then is stated as a gap, before the state. It goes on when the daemon restarts.",
-		Args: cobra.NoArgs,
+		Args: wants(),
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
 			req, err := f.request(ctx, a, c)
 			if err != nil {
@@ -108,7 +108,7 @@ func (a *app) hintsCommand() *cobra.Command {
 	f := &filter{}
 	cmd := &cobra.Command{
 		Use: "hints", Short: "Follow the hints to the flows that you may see",
-		Args: cobra.NoArgs,
+		Args: wants(),
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
 			req, err := f.request(ctx, a, c)
 			if err != nil {
@@ -128,7 +128,7 @@ func (a *app) watchCommand() *cobra.Command {
 		Use: "watch", Short: "Live view of links, forecasts, flows and events",
 		Long: "watch shows links with their signal and forecast, flows and the last events in the terminal; q quits.\n" +
 			"Where standard output is no terminal, or with --json, it prints changes, one a line.",
-		Args: cobra.NoArgs,
+		Args: wants(),
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
 			if _, err := ask(ctx, a, c.Status); err != nil {
 				return err

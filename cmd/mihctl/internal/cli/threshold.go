@@ -32,7 +32,7 @@ func (a *app) thresholdCommand() *cobra.Command {
 		Example: "  mihctl threshold wlan0 rssi_dbm --below -75 --hysteresis 3\n" +
 			"  mihctl threshold wlan0 rssi_dbm --period 1s\n" +
 			"  mihctl threshold wlan0 rssi_dbm --cancel",
-		Args: cobra.ExactArgs(2), ValidArgsFunction: a.completeThreshold,
+		Args: wants("LINK", "PARAM"), ValidArgsFunction: a.completeThreshold,
 	}
 	s := cmd.Flags()
 	s.Float64Var(&f.below, "below", 0, "report when it falls below this value")

@@ -16,19 +16,23 @@ type version struct {
 	Platform string `json:"platform"`
 }
 
+func (v version) String() string {
+	s := "mihctl " + v.Version
+	if v.Revision != "" {
+		s += " (" + v.Revision + ")"
+	}
+	return s + " " + v.Go + " " + v.Platform
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "The program's version", Args: cobra.NoArgs,
+		Use: "version", Short: "The program's version", Args: wants(),
 		RunE: a.run(func(context.Context, []string) error {
 			v := thisVersion()
 			if a.json {
 				return a.printValue(v)
 			}
-			s := "mihctl " + v.Version
-			if v.Revision != "" {
-				s += " (" + v.Revision + ")"
-			}
-			return a.print(s + " " + v.Go + " " + v.Platform)
+			return a.print(v.String())
 		}),
 	}
 }
