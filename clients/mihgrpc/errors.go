@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -46,9 +48,23 @@ func errorOf(err error) error {
 	}
 	s := status.Convert(err)
 	if kind := kinds[s.Code()]; kind != nil {
-		return &remoteError{kind, s.Message()}
+		return &remoteError{kind, plain(s.Message())}
 	}
 	return err
+}
+
+// plain leaves out what gRPC says around the reason why a connection failed.
+func plain(message string) string {
+	quoted, ok := strings.CutPrefix(message, "connection error: desc = ")
+	if !ok {
+		return message
+	}
+	reason, err := strconv.Unquote(quoted)
+	if err != nil {
+		return message
+	}
+	reason = strings.TrimPrefix(reason, "transport: ")
+	return strings.TrimPrefix(reason, "Error while dialing: ")
 }
 
 // reasons maps the protocol's reasons to the vocabulary's errors.

@@ -22,6 +22,12 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns the reason.
 func (e *LineError) Unwrap() error { return e.Err }
 
+// cutError is the reason of a LineError for a last line that does not end.
+type cutError struct{ err error }
+
+func (e cutError) Error() string   { return "the input ends within the line: " + e.err.Error() }
+func (e cutError) Unwrap() []error { return []error{io.ErrUnexpectedEOF, e.err} }
+
 // ErrLineTooLong is the reason of a LineError for a line of more than [MaxLine] bytes.
 var ErrLineTooLong = fmt.Errorf("longer than %d bytes", MaxLine)
 
@@ -104,7 +110,7 @@ func (r *Reader) Read(o *mihf.Observation) error {
 		refused, err := decode(b, o)
 		if err != nil {
 			if cut {
-				err = fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, err)
+				err = cutError{err}
 			}
 			return &LineError{r.lines.n, err}
 		}

@@ -187,7 +187,7 @@ func TestCutOff(t *testing.T) {
 	if err := r.Read(&o); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Read(&o); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := r.Read(&o); !errors.Is(err, io.ErrUnexpectedEOF) || !strings.HasPrefix(err.Error(), "line 3: the input ends within the line: ") {
 		t.Errorf("error %v, want %v", err, io.ErrUnexpectedEOF)
 	}
 	if err := r.Read(&o); !errors.Is(err, io.EOF) {

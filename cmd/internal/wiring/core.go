@@ -3,6 +3,7 @@ package wiring
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"os"
 
@@ -37,7 +38,7 @@ func NewPredictor(method string) (func(mihf.LinkID) engine.Predictor, error) {
 	}
 	m, err := Methods().Find(method)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w, %s", err, config.NoPredictor)
 	}
 	return func(mihf.LinkID) engine.Predictor { return m.New() }, nil
 }

@@ -52,25 +52,16 @@ func (a *app) explained(ctx context.Context, err error) error {
 	case errors.Is(err, mihf.ErrClosed):
 		if path, ok := forbidden(where); ok {
 			return hinted{
-				fmt.Errorf("you may not connect to %s: %s", where, reason(err)),
+				fmt.Errorf("you may not connect to %s: %w", where, err),
 				"join the group that owns " + path + " (usually mihf), or run as root",
 			}
 		}
-		return hinted{fmt.Errorf("no daemon answers at %s: %s", where, reason(err)), "start mihfd, or give --address"}
+		return hinted{fmt.Errorf("no daemon answers at %s: %w", where, err), "start mihfd, or give --address"}
 	case errors.Is(err, mihf.ErrPermission):
 		return hinted{err, "root and the daemon's own user may do this, and those to whom its configuration grants it"}
 	default:
 		return err
 	}
-}
-
-// reason leaves out what gRPC says around the reason why a connection failed.
-func reason(err error) string {
-	s := err.Error()
-	if _, inner, ok := strings.Cut(s, "Error while dialing: "); ok {
-		return strings.TrimSuffix(inner, `"`)
-	}
-	return s
 }
 
 // forbidden reports whether the address is a socket that we may not write to.

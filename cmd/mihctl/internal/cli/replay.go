@@ -51,9 +51,10 @@ func (a *app) replayCommand() *cobra.Command {
 	s.BoolVar(&f.reports, "reports", false, "also each change of a parameter and each point of attachment that was heard")
 	s.DurationVar(&f.rtt, "rtt", 100*time.Millisecond, "RTT of the flows; 0: no flows, no hints")
 	s.StringSliceVar(&f.kinds, "kind", nil, "of the events only this kind; may be given more than once")
-	s.StringVar(&f.method, "predictor", config.Defaults().Predictor.Method, "the prediction method: "+strings.Join(wiring.Known().Predictors, ", "))
+	methods := append(wiring.Known().Predictors, config.NoPredictor)
+	s.StringVar(&f.method, "predictor", config.Defaults().Predictor.Method, "the prediction method: "+strings.Join(methods, ", "))
 	must(cmd.RegisterFlagCompletionFunc("kind", completeKinds))
-	must(cmd.RegisterFlagCompletionFunc("predictor", cobra.FixedCompletions(wiring.Known().Predictors, cobra.ShellCompDirectiveNoFileComp)))
+	must(cmd.RegisterFlagCompletionFunc("predictor", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp)))
 	cmd.MarkFlagsMutuallyExclusive("speed", "virtual")
 	return cmd
 }
