@@ -51,8 +51,8 @@ func TestErrorsAreTheVocabularys(t *testing.T) {
 	for message, want := range map[string]string{
 		`connection error: desc = "transport: Error while dialing: dial unix /x: connect: connection refused"`: "dial unix /x: connect: connection refused",
 		`connection error: desc = "error reading server preface: EOF"`:                                         "error reading server preface: EOF",
-		`connection error: desc = "half`: `connection error: desc = "half`,
-		"the broker ended":               "the broker ended",
+		`connection error: desc = "half`:                                                                       `connection error: desc = "half`,
+		"the broker ended":                                                                                     "the broker ended",
 	} {
 		if got := errorOf(status.Error(codes.Unavailable, message)).Error(); got != want {
 			t.Errorf("%q is shown as %q, want %q", message, got, want)
