@@ -69,3 +69,18 @@ func TestTally(t *testing.T) {
 		t.Errorf("foreseen %v, frozen %v", foreseen, ok)
 	}
 }
+
+// "a needless freeze is a Freeze that ended with neither a loss nor a handover"
+func TestNeedless(t *testing.T) {
+	for cause, want := range map[mihf.UnfreezeCause]int{
+		mihf.UnfreezeRollback: 1, mihf.UnfreezeExpired: 1, mihf.UnfreezeBudget: 1,
+		mihf.UnfreezePathUsable: 0, mihf.UnfreezeHandoverComplete: 0, mihf.UnfreezeMaxFreeze: 0, mihf.UnfreezeOperator: 0,
+	} {
+		r := &run{}
+		r.hint(1, mihf.HintFreeze, "a", wlan, 0)
+		r.hint(2, mihf.HintUnfreeze, "a", wlan, cause)
+		if r.Needless != want {
+			t.Errorf("%v: %d needless, want %d", cause, r.Needless, want)
+		}
+	}
+}
