@@ -138,6 +138,8 @@ func TestErrors(t *testing.T) {
 		{"[grpc]\nadmin_names = \"a\"\n", `f:2: grpc.admin_names: must be a list of names, for example ["a", "b"]`},
 		{"[grpc]\nadmin_names = [\"\"]\n", "f:2: grpc.admin_names: has an empty name"},
 		{"link = 1\n", "f:1: link: must be a section"},
+		{"[link]\nsettle \"30ms\"\n", "f:2: expected '=' after key; see the sample"},
+		{"[link]\nsettle = 30ms\n", "f:2: strings must be quoted; see the sample"},
 		{"[link]\nsettle = \"30\"\n", `f:2: link.settle: "30" is not a duration; write a number with its unit`},
 		{"[link]\nsettle = \"-1s\"\n", "f:2: link.settle: -1s is out of range; give 0s to 1s"},
 		{"link.settle = \"1h\"\n", "f:1: link.settle: 1h0m0s is out of range"},

@@ -135,7 +135,7 @@ func (c *checker) decode(data []byte, raw *rawConfig) bool {
 func badValue(e *toml.DecodeError) string {
 	reason := shown(strings.TrimPrefix(e.Error(), "toml: "))
 	t := typeOf(e.Key())
-	if t == nil {
+	if t == nil || len(e.Key()) == 0 { // of a mistake in the syntax the key is not known
 		return reason + "; see the sample: mihfd -sample"
 	}
 	for t.Kind() == reflect.Pointer {
