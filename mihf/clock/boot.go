@@ -25,6 +25,7 @@ type reading struct {
 const (
 	disagree = 500 * time.Microsecond // far below any suspend
 	careful  = 20 * time.Microsecond  // within which all clocks are read
+	longest  = time.Minute            // that is counted on from one reading
 )
 
 var (
@@ -48,10 +49,11 @@ func bootTime() mihf.Time {
 	return readAgain()
 }
 
-// countOn returns the boot time at a later moment; false if more than time has passed.
+// countOn returns the boot time at a later moment; false if more than time has passed, or
+// too much of it (a reading within testing/synctest is of another age).
 func (r *reading) countOn(mono time.Duration, wall int64) (mihf.Time, bool) {
 	passed := mono - r.mono
-	if d := time.Duration(wall-r.wall) - passed; passed < 0 || d > disagree || d < -disagree {
+	if d := time.Duration(wall-r.wall) - passed; passed < 0 || passed > longest || d > disagree || d < -disagree {
 		return 0, false
 	}
 	return r.boot.Add(passed), true

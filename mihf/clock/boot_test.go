@@ -30,8 +30,9 @@ func TestCountsOnOnlyTime(t *testing.T) {
 		ok         bool
 	}{
 		{0, 0, true},
-		{time.Hour, time.Hour, true},
-		{time.Hour, time.Hour + 100*time.Microsecond, true},
+		{time.Minute, time.Minute, true},
+		{time.Minute, time.Minute + 100*time.Microsecond, true},
+		{26 * 365 * 24 * time.Hour, 26 * 365 * 24 * time.Hour, false},
 		{time.Second, 3 * time.Second, false},
 		{time.Second, -3 * time.Second, false},
 		{time.Second, time.Second + time.Millisecond, false},
