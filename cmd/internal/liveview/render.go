@@ -134,6 +134,9 @@ func (s *state) drawLinks(f *frame, room int) {
 	}
 }
 
+// linkWidth is that of a link's id.
+const linkWidth = len("ethernet-00000000")
+
 func (s *state) drawLink(f *frame, l *mihf.LinkStatus) {
 	name := ""
 	if l.Facts != nil {
@@ -150,7 +153,7 @@ func (s *state) drawLink(f *frame, l *mihf.LinkStatus) {
 		st, word = yellow, "going down"
 	}
 	f.put(
-		piece{bold, show.Pad(show.Fit(show.Name(l.Link), 17), 17) + " "}, piece{plain, show.Pad(show.Fit(name, 9), 9) + " "},
+		piece{bold, show.Pad(show.Fit(show.Name(l.Link), linkWidth), linkWidth) + " "}, piece{plain, show.Pad(show.Fit(name, 9), 9) + " "},
 		piece{st, show.Pad(word, 11) + " "}, piece{plain, where(l)},
 	)
 }
@@ -261,7 +264,7 @@ func (s *state) drawFlows(f *frame, room int) {
 			st, word = red, "frozen "+show.Span(f.now.Sub(x.FrozenSince))
 		}
 		f.put(
-			piece{plain, show.Pad(shortID(x.Spec.ID), 10)}, piece{plain, show.Pad(show.Name(x.Link), 15)}, piece{st, show.Pad(word, 15)},
+			piece{plain, show.Pad(shortID(x.Spec.ID), 9)}, piece{plain, " " + show.Pad(show.Fit(show.Name(x.Link), linkWidth), linkWidth) + " "}, piece{st, show.Pad(word, 15)},
 			piece{plain, fmt.Sprintf("%s  lead %s  epoch %d", x.Spec.Direction, show.Span(x.Lead), x.Epoch)},
 		)
 	}

@@ -202,3 +202,13 @@ func TestRepetitions(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// The widest kind of link leaves a blank before a flow's state.
+func TestWideLink(t *testing.T) {
+	s := &state{}
+	s.update(&mihf.Snapshot{At: now, Flows: []mihf.FlowStatus{{Link: "ethernet-00000001"}}})
+	got := strings.Join(s.render(newFrame(80, 24, false)), "\n")
+	if want := "ethernet-00000001 running"; !strings.Contains(got, want) {
+		t.Errorf("no %q in\n%s", want, got)
+	}
+}
