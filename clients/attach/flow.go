@@ -172,6 +172,7 @@ func (f *Flow) register(at mihf.Attachment) (time.Duration, error) {
 	if f.lease.Registered(&reg) {
 		f.t.Unfreeze(lapsed)
 	}
+	f.log.Info("flow joined", "flow", string(reg.Flow), "link", string(reg.Link))
 	f.once.Do(func() { close(f.ready) })
 	return spec.RTT, nil
 }
