@@ -14,6 +14,7 @@ import (
 	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
+	"mihf.dev/mihf/front/grpcfront"
 )
 
 // gcPercent keeps what many subscribers cost resident near what they hold: gRPC allocates
@@ -33,6 +34,7 @@ func serve(o options, stderr io.Writer) int {
 		return exitUsage
 	}
 	stateErr := os.MkdirAll(p.State, 0o750)
+	apart := false // the log is not where the user looks
 	if o.live {
 		f, err := logFile(p.State)
 		if err != nil {
@@ -41,7 +43,7 @@ func serve(o options, stderr io.Writer) int {
 		}
 		if f != nil {
 			defer func() { _ = f.Close() }() // every line was written when it was logged
-			stderr = f
+			stderr, apart = f, true
 		}
 	}
 	log, level := newLogger(&cfg.Log, stderr)
@@ -54,23 +56,26 @@ func serve(o options, stderr io.Writer) int {
 		return cfg, err
 	}}
 	if err := start(&cfg, o, p, r, log); err != nil {
-		failed(o, log, err)
+		failed(log, err)
+		if apart {
+			say(os.Stderr, "mihfd:", err)
+			if errors.Is(err, grpcfront.ErrRunning) {
+				say(os.Stderr, `"mihctl watch" shows what that one sees; to run this one, stop it or set grpc.socket`)
+			}
+		}
 		return exitFailed
 	}
 	log.Info("stopped")
 	return exitOK
 }
 
-// failed says why the daemon ended, also where the log is not looked at.
-func failed(o options, log *slog.Logger, err error) {
+// failed logs why the daemon ended.
+func failed(log *slog.Logger, err error) {
 	args := []any{"error", err}
 	if p, ok := errors.AsType[*daemon.PanicError](err); ok {
 		args = append(args, "stack", string(p.Stack))
 	}
 	log.Error("failed", args...)
-	if o.live {
-		say(os.Stderr, "mihfd:", err)
-	}
 }
 
 // start assembles the daemon and serves its tasks.
