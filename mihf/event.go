@@ -173,7 +173,7 @@ type EgressChange struct{ Old, New Egress }
 // address was added or removed; lifetimes alone are no change.
 type AddressChange struct {
 	Old, New Address
-	Minor    bool // a privacy or deprecated address that no flow uses
+	Minor    bool // no flow cares that does not use just this address: link-local, privacy or deprecated
 }
 
 // Rename is the payload of LinkRenamed. Names are arbitrary octets.

@@ -1370,7 +1370,7 @@ type AddressChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Old           *Address               `protobuf:"bytes,1,opt,name=old,proto3" json:"old,omitempty"`
 	New           *Address               `protobuf:"bytes,2,opt,name=new,proto3" json:"new,omitempty"`
-	Minor         bool                   `protobuf:"varint,3,opt,name=minor,proto3" json:"minor,omitempty"` // a privacy or deprecated address that no flow uses
+	Minor         bool                   `protobuf:"varint,3,opt,name=minor,proto3" json:"minor,omitempty"` // no flow cares that does not use just this address: link-local, privacy or deprecated
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
