@@ -48,14 +48,14 @@ func TestErrorsAreTheVocabularys(t *testing.T) {
 	if err := errorOf(io.EOF); !errors.Is(err, mihf.ErrClosed) {
 		t.Errorf("EOF: %v", err)
 	}
-	for message, want := range map[string]string{
-		`connection error: desc = "transport: Error while dialing: dial unix /x: connect: connection refused"`: "dial unix /x: connect: connection refused",
-		`connection error: desc = "error reading server preface: EOF"`:                                         "error reading server preface: EOF",
-		`connection error: desc = "half`:                                                                       `connection error: desc = "half`,
-		"the broker ended":                                                                                     "the broker ended",
+	for _, x := range []struct{ message, want string }{
+		{`connection error: desc = "transport: Error while dialing: dial unix /x: connect: no"`, "dial unix /x: connect: no"},
+		{`connection error: desc = "error reading server preface: EOF"`, "error reading server preface: EOF"},
+		{`connection error: desc = "half`, `connection error: desc = "half`},
+		{"the broker ended", "the broker ended"},
 	} {
-		if got := errorOf(status.Error(codes.Unavailable, message)).Error(); got != want {
-			t.Errorf("%q is shown as %q, want %q", message, got, want)
+		if got := errorOf(status.Error(codes.Unavailable, x.message)).Error(); got != x.want {
+			t.Errorf("%q is shown as %q, want %q", x.message, got, x.want)
 		}
 	}
 	if errorOf(nil) != nil {
