@@ -208,6 +208,7 @@ func testObey(t *testing.T) {
 
 // TestHangingReload: a reload that hangs keeps nobody from ending the daemon.
 func TestHangingReload(t *testing.T) { synctest.Test(t, testHangingReload) }
+
 func testHangingReload(t *testing.T) {
 	ends, hangups := make(chan os.Signal), make(chan os.Signal)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -226,6 +227,7 @@ func testHangingReload(t *testing.T) {
 
 // TestReloadPanics: a panic of a reload ends the daemon with its reason.
 func TestReloadPanics(t *testing.T) { synctest.Test(t, testReloadPanics) }
+
 func testReloadPanics(t *testing.T) {
 	hangups := make(chan os.Signal, 1)
 	hangups <- syscall.SIGHUP
