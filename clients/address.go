@@ -1,11 +1,13 @@
 package clients
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -15,14 +17,15 @@ const SystemSocket = "/run/mihf/mihfd.sock"
 // DefaultAddress returns the address in force where none is given: $MIHF_ADDRESS, else the
 // system's socket, else the user's if only that exists.
 func DefaultAddress() string {
-	return defaultAddress(os.Getenv, isSocket)
+	return defaultAddress(os.Getenv, os.Getuid(), isSocket)
 }
 
-func defaultAddress(env func(string) string, exists func(string) bool) string {
+func defaultAddress(env func(string) string, uid int, exists func(string) bool) string {
 	if a := env("MIHF_ADDRESS"); a != "" {
 		return a
 	}
-	if dir := env("XDG_RUNTIME_DIR"); dir != "" && !exists(SystemSocket) {
+	dir := cmp.Or(env("XDG_RUNTIME_DIR"), "/run/user/"+strconv.Itoa(uid)) // as the daemon looks for it
+	if !exists(SystemSocket) {
 		if user := filepath.Join(dir, "mihf", "mihfd.sock"); exists(user) {
 			return "unix://" + user
 		}

@@ -17,12 +17,14 @@ func TestDefaultAddress(t *testing.T) {
 		{"the system's", map[string]string{"XDG_RUNTIME_DIR": "/run/user/7"}, []string{SystemSocket, user}, "unix://" + SystemSocket},
 		{"the user's", map[string]string{"XDG_RUNTIME_DIR": "/run/user/7"}, []string{user}, "unix://" + user},
 		{"none", map[string]string{"XDG_RUNTIME_DIR": "/run/user/7"}, nil, "unix://" + SystemSocket},
+		{"the user's, where the variable is not set", nil, []string{user}, "unix://" + user},
+		{"another directory's", map[string]string{"XDG_RUNTIME_DIR": "/x"}, []string{user}, "unix://" + SystemSocket},
 		{"no user directory", nil, nil, "unix://" + SystemSocket},
 	} {
 		exists := func(p string) bool {
 			return slices.Contains(tc.exists, p)
 		}
-		if got := defaultAddress(func(k string) string { return tc.env[k] }, exists); got != tc.want {
+		if got := defaultAddress(func(k string) string { return tc.env[k] }, 7, exists); got != tc.want {
 			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
 		}
 	}
