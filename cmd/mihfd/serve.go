@@ -85,6 +85,9 @@ func start(cfg *config.Config, o options, p config.Paths, r *reloader, log *slog
 		return err
 	}
 	log.Info("assembled", "node", a.Broker.Node(), "boot_id", a.Broker.Boot().String(), "address", "unix://"+a.Socket)
+	if cfg.GRPC.Listen != "" {
+		log.Info("TCP served", "address", cfg.GRPC.Listen)
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	tasks := append([]daemon.Task{daemon.Signals(stop, r.reload, log, daemon.Systemd)}, a.Tasks...)
