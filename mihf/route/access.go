@@ -15,6 +15,9 @@ type Access struct {
 	CommandUIDs []uint32 // may give commands; empty: everyone who may connect
 }
 
+// asWhom says what a caller without a uid can do: only TCP has such.
+const asWhom = "use the unix socket, or a certificate that [grpc] admin_names has"
+
 // Admin reports whether the caller may do everything.
 func (a *Access) Admin(who mihf.Caller) bool {
 	uid, known := who.UID.Get()
@@ -34,7 +37,7 @@ func (a *Access) Owner(who mihf.Caller, spec *mihf.FlowSpec) (uint32, error) {
 	owner, named := spec.Owner.Get()
 	switch {
 	case !known && !who.Admin:
-		return 0, fmt.Errorf("%w: the caller's uid is not known, so it owns no flow", mihf.ErrPermission)
+		return 0, fmt.Errorf("%w: the caller's uid is not known, so it owns no flow; %s", mihf.ErrPermission, asWhom)
 	case !named && known:
 		return uid, nil
 	case !named:
@@ -50,6 +53,9 @@ func (a *Access) Command(who mihf.Caller) error {
 	uid, known := who.UID.Get()
 	if a.Admin(who) || len(a.CommandUIDs) == 0 || (known && slices.Contains(a.CommandUIDs, uid)) {
 		return nil
+	}
+	if !known {
+		return fmt.Errorf("%w: the caller's uid is not known, so it may not give commands; %s", mihf.ErrPermission, asWhom)
 	}
 	return fmt.Errorf("%w: uid %d may not give commands; see [access] command_uids", mihf.ErrPermission, uid)
 }

@@ -3,6 +3,7 @@ package route_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"mihf.dev/mihf"
@@ -63,6 +64,17 @@ func TestCommands(t *testing.T) {
 	} {
 		if (access.Command(c.who) == nil) != c.restricted || (open.Command(c.who) == nil) != c.open || (access.Administer(c.who) == nil) != c.manages {
 			t.Errorf("%+v", c.who)
+		}
+	}
+}
+
+// A caller without a uid is not taken for root in what it is told.
+func TestStranger(t *testing.T) {
+	_, owner := access.Owner(stranger, &mihf.FlowSpec{})
+	_, follows := route.NewFilter(&mihf.SubscribeRequest{Hints: true}, stranger, &access)
+	for _, err := range []error{owner, follows, access.Command(stranger)} {
+		if err == nil || strings.Contains(err.Error(), "uid 0") || !strings.Contains(err.Error(), "use the unix socket, or a certificate that [grpc] admin_names has") {
+			t.Error(err)
 		}
 	}
 }

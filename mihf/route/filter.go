@@ -37,7 +37,7 @@ func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, access *Access) (*Fi
 	if f.hints && !access.Any(who) {
 		uid, known := who.UID.Get()
 		if !known {
-			return nil, fmt.Errorf("%w: hints are shown to their flow's owner, and the caller's uid is not known", mihf.ErrPermission)
+			return nil, fmt.Errorf("%w: hints are shown to their flow's owner, and the caller's uid is not known; %s", mihf.ErrPermission, asWhom)
 		}
 		f.owner = mihf.Some(uid)
 	}
