@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,5 +39,22 @@ func TestThresholdItems(t *testing.T) {
 		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(mihf.Opt[mihf.Threshold]{})); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
+	}
+}
+
+// What a terminal would obey leaves as an escape, and comes back as it was.
+func TestPrintable(t *testing.T) {
+	want := "é\u202e\u2066\u009b31m\x7f\x1b]52;c;x\a\u200b\U000e0001\U0001f600"
+	b, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := printable(b)
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("not printable: %q", s)
+	}
+	var got string
+	if err := json.Unmarshal([]byte(s), &got); err != nil || got != want {
+		t.Errorf("%q became %q, error %v", want, got, err)
 	}
 }

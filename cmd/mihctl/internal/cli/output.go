@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf16"
 
 	"golang.org/x/term"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -55,7 +57,26 @@ func (a *app) printJSON(m proto.Message) error {
 	if err := json.Compact(&line, b); err != nil { // protojson varies its blanks on purpose
 		return fmt.Errorf("encode %s: %w", m.ProtoReflect().Descriptor().Name(), err)
 	}
-	return a.print(line.String())
+	return a.print(printable(line.Bytes()))
+}
+
+// printable writes what a terminal would obey, or not show, as JSON's escapes: encoders
+// leave C1 and bidirectional control characters as they are. These occur within strings
+// only.
+func printable(b []byte) string {
+	var s strings.Builder
+	for _, r := range string(b) {
+		switch {
+		case unicode.IsPrint(r):
+			s.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&s, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&s, `\u%04x`, r)
+		}
+	}
+	return s.String()
 }
 
 // printValue writes a value that is no message of the protocol.
@@ -64,7 +85,7 @@ func (a *app) printValue(v any) error {
 	if err != nil {
 		return fmt.Errorf("encode: %w", err)
 	}
-	return a.print(string(b))
+	return a.print(printable(b))
 }
 
 // delivery is a delivery as it passes on a subscription.

@@ -52,6 +52,13 @@ func (a *app) record(ctx context.Context, c clients.Client, name string, limit t
 	if err != nil {
 		return err
 	}
+	if name == "-" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		stop := a.watchReader(cancel)
+		defer stop()
+	}
 	result := recorded{File: name}
 	result.Lost, err = a.writeRecording(ctx, c, f, snap, limit, &result.Observations)
 	if err := errors.Join(err, f.Close()); err != nil {

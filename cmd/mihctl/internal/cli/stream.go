@@ -136,6 +136,10 @@ func (a *app) watchCommand() *cobra.Command {
 			if a.json {
 				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, 0, func(*mihf.Delivery) bool { return true })
 			}
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			stop := a.watchReader(cancel)
+			defer stop()
 			return liveview.Run(ctx, c, a.out)
 		}),
 	}
