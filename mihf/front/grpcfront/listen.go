@@ -24,7 +24,8 @@ const maxSocketPath = 107
 // ListenUnix listens on a unix socket of the mode and, where it exists and may be given,
 // the group. Nobody can connect before both are set. A socket that a dead server left is
 // replaced; one that answers gives an error that wraps [ErrRunning]; a file that is
-// not a socket is never removed. The directory is made if only it is missing; a lock file
+// not a socket is never removed. At the end the socket is removed, but none that took its
+// place. The directory is made if only it is missing; a lock file
 // stays beside the socket.
 func ListenUnix(path string, mode fs.FileMode, group string) (net.Listener, error) {
 	if len(path) > maxSocketPath {
@@ -121,14 +122,39 @@ func listen(f *os.File, path string, mode fs.FileMode, group string) (net.Listen
 	if err := unix.Listen(int(f.Fd()), unix.SOMAXCONN); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", path, err)
+	}
 	ln, err := net.FileListener(f)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	if u, ok := ln.(*net.UnixListener); ok {
-		u.SetUnlinkOnClose(true)
-	}
-	return ln, nil
+	return &socket{Listener: ln, path: path, own: info}, nil
+}
+
+// socket is a listener that removes its file when it is closed, but no other that took
+// its place: that belongs to another server.
+type socket struct {
+	net.Listener
+	path string
+	own  fs.FileInfo
+	once sync.Once
+}
+
+// Close removes the socket's file and closes the listener. The file goes first: while the
+// listener is open nobody takes it for a dead server's.
+func (s *socket) Close() error {
+	var gone error
+	s.once.Do(func() {
+		if now, err := os.Lstat(s.path); err != nil || !os.SameFile(s.own, now) {
+			return
+		}
+		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			gone = fmt.Errorf("remove the socket: %w", err)
+		}
+	})
+	return errors.Join(gone, s.Listener.Close())
 }
 
 // giveGroup does nothing where the group does not exist or may not be given by us.

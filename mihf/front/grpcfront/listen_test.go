@@ -105,6 +105,30 @@ func TestListenUnixKeepsLiveSocket(t *testing.T) {
 }
 
 // A file that is not a socket is never removed.
+// A socket that was removed and then made anew belongs to the second server.
+func TestListenUnixKeepsSuccessor(t *testing.T) {
+	path := filepath.Join(socketDir(t), "s")
+	first := listenUnix(t, path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	second := listenUnix(t, path)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := dialUnix(t, path)
+	if err != nil {
+		t.Fatalf("the end of the first server took the second one's socket: %v", err)
+	}
+	_ = conn.Close()
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Close: %v, want the socket removed", err)
+	}
+}
+
 func TestListenUnixKeepsOtherFiles(t *testing.T) {
 	path := filepath.Join(socketDir(t), "s")
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
