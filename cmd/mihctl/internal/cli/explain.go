@@ -19,6 +19,9 @@ import (
 // lossHorizon is how far probabilities look that are shown alone.
 const lossHorizon = 2 * time.Second
 
+// reportIndent is where a line that is too long for the terminal goes on.
+const reportIndent = len("    +0.000 s  ")
+
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "explain PREDICTION", Short: "Why a prediction was announced: the samples, the forecasts and the rule that fired",
@@ -41,7 +44,12 @@ func (a *app) explainCommand() *cobra.Command {
 			if a.json {
 				return a.printJSON(a.encoder("").Explanation(x))
 			}
-			return a.print(report(x, a.wallTime)...)
+			for _, line := range report(x, a.wallTime) {
+				if err := a.printLine(line, reportIndent); err != nil {
+					return err
+				}
+			}
+			return nil
 		}),
 	}
 }
