@@ -9,6 +9,11 @@ import (
 	"mihf.dev/mihf"
 )
 
+// maxLinks is how many links are published before virtual ones without traffic have to
+// wait until others are gone. The core has room for 1024 in all: what it refused would
+// not be said to it again, and hardware that comes must find a place.
+const maxLinks = 960
+
 // flush returns what differs from what was published: links that are gone, links that
 // changed or appeared, egresses, peers. What it returned counts as published.
 func (st *state) flush(now mihf.Time) []mihf.Observation {
@@ -21,13 +26,23 @@ func (st *state) flush(now mihf.Time) []mihf.Observation {
 		}
 	}
 	st.out = nil
+	published := 0
+	for _, l := range st.links {
+		if l.sent != nil {
+			published++
+		}
+	}
+	st.waiting = 0
 	for _, index := range slices.Sorted(maps.Keys(st.links)) {
 		l := st.links[index]
-		if l.sent == nil && !st.publishes(now, l) {
+		switch {
+		case l.sent != nil && l.publishedAll(st.namespace), l.sent == nil && !st.publishes(now, l):
 			continue
-		}
-		if l.sent != nil && l.publishedAll(st.namespace) {
+		case l.sent == nil && published >= maxLinks && l.info.kind != "" && !l.used:
+			st.waiting++
 			continue
+		case l.sent == nil:
+			published++
 		}
 		l.sent = l.facts(st.namespace)
 		links = append(links, mihf.Observation{At: now, Link: l.id, Kind: mihf.ObsLink, Facts: l.sent})

@@ -28,6 +28,8 @@
 //   - A virtual link that appears is published when it is [Options.Settle] old, or at once
 //     when a default route, the egress or a peer leads there. A port of a bridge or bond
 //     is published only if it is hardware or has an address. The loopback never is.
+//   - Where 960 links are published, further virtual ones without traffic wait until
+//     others are gone; the sensor is degraded meanwhile.
 //   - Default routes can only be found by reading all routes of the kernel: where there
 //     are 100,000 this takes some 30 ms each time (when a default route or the state of a
 //     link has changed, and every 30 s). The sensor rests four times as long as the reading

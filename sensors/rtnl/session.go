@@ -3,6 +3,7 @@ package rtnl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -76,7 +77,17 @@ func (s *session) run(ctx context.Context) error {
 		s.resynced(ctx, true)
 	}
 	s.report(mihf.ConditionOK, "")
+	s.tell()
 	return s.follow(ctx)
+}
+
+// tell reports whether all links are shown.
+func (s *session) tell() {
+	if s.state.waiting > 0 {
+		s.report(mihf.ConditionDegraded, fmt.Sprintf("more than %d links: virtual ones without traffic are shown when others are gone", maxLinks))
+		return
+	}
+	s.report(mihf.ConditionOK, "")
 }
 
 func (s *session) open() error {
@@ -168,6 +179,7 @@ func (s *session) work(ctx context.Context) error {
 		}
 		s.full.done(start, s.now())
 		n := s.publish(ctx)
+		s.tell()
 		if reconcile && idle {
 			s.sensor.count.drift.Add(uint64(n))
 		}
@@ -192,6 +204,7 @@ func (s *session) work(ctx context.Context) error {
 		}
 	}
 	s.publish(ctx)
+	s.tell()
 	return nil
 }
 

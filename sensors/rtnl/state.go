@@ -44,6 +44,7 @@ type state struct {
 	links    map[int]*link
 	ids      map[mihf.LinkID]int
 	young    map[int]mihf.Time // virtual links not yet read, and when to
+	waiting  int               // virtual links beyond maxLinks, as of the last flush
 	loopback int               // its ifindex
 	started  bool              // the first reading is complete: what is new from now on has just appeared
 	expiry   mihf.Time         // when the first default route ends; zero: none does

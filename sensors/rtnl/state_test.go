@@ -411,3 +411,26 @@ func TestDifferencesAddUp(t *testing.T) {
 		}
 	})
 }
+
+// A host with more virtual links than the core has room for: hardware, and what traffic
+// goes through, is published all the same, and the others are when there is room.
+func TestManyVirtualLinks(t *testing.T) {
+	s := newStateTest(t, 0)
+	for i := range maxLinks + 2 {
+		s.link(virtual(10+i, fmt.Sprintf("v%d", i), "veth"))
+	}
+	if n := len(s.st.flush(s.now)); n != maxLinks || s.st.waiting != 2 {
+		t.Fatalf("%d links published, %d wait", n, s.st.waiting)
+	}
+	s.link(hw(5, "wlan0", "02:00:00:00:00:05"))
+	s.want("link wlan0")
+	s.defaults(via4(10+maxLinks, "192.0.2.1", 1))
+	s.want(fmt.Sprintf("link v%d", maxLinks))
+	for i := range 3 {
+		s.st.removeLink(s.now, 10+i, mihf.DownRemoved)
+	}
+	s.want("gone removed", "gone removed", "gone removed", fmt.Sprintf("link v%d", maxLinks+1))
+	if s.st.waiting != 0 {
+		t.Errorf("%d links wait", s.st.waiting)
+	}
+}
