@@ -48,7 +48,7 @@ func TestDocumentedExample(t *testing.T) {
 
 func TestDocumentedTrace(t *testing.T) {
 	all, err := recording.ImportTrace(strings.NewReader(block(t, "csv")), "")
-	if err != nil || len(all) != 5 {
+	if err != nil || len(all) != 6 {
 		t.Errorf("%d observations, %v", len(all), err)
 	}
 }

@@ -134,7 +134,7 @@ func Decompress(r io.Reader) (io.Reader, error) {
 }
 
 // Open returns the source in r, be it a recording or a trace, plain or gzip. A trace's
-// observations are given to link.
+// observations are given to link; "" makes one up, for which the trace is read whole.
 func Open(r io.Reader, link mihf.LinkID) (Source, error) {
 	plain, err := Decompress(r)
 	if err != nil {
@@ -142,7 +142,22 @@ func Open(r io.Reader, link mihf.LinkID) (Source, error) {
 	}
 	b := bufio.NewReader(plain)
 	if first, err := b.Peek(1); err == nil && first[0] != '{' {
-		return NewTraceReader(b, link)
+		if link != "" {
+			return NewTraceReader(b, link)
+		}
+		all, err := ImportTrace(b, link)
+		return &list{all}, err
 	}
 	return NewReader(b)
+}
+
+// list is a source of what was read before.
+type list struct{ rest []mihf.Observation }
+
+func (l *list) Read(o *mihf.Observation) error {
+	if len(l.rest) == 0 {
+		return io.EOF
+	}
+	*o, l.rest = l.rest[0], l.rest[1:]
+	return nil
 }

@@ -25,7 +25,8 @@ import (
 //	kind       what a truth row says; of a neighbour row it is skipped
 //	until_s    end of what a truth or blind row says
 //
-// Serving and probe rows become ObsRadio, neighbours ObsDetected, truth and blind rows
+// Serving and probe rows become ObsRadio; before the first serving row an ObsAssociation
+// says that the link is attached. Neighbours become ObsDetected, truth and blind rows
 // ObsTruth (a blind row with kind "blind": nothing is judged until its end). Fields are
 // not quoted. Times count from [Base].
 type TraceReader struct {
@@ -33,6 +34,9 @@ type TraceReader struct {
 	link    mihf.LinkID
 	columns []string
 	refused uint64
+
+	attached bool              // the association was given
+	next     *mihf.Observation // the row that the association came before
 }
 
 // NewTraceReader reads the column names. All observations are given to link.
@@ -47,7 +51,7 @@ func NewTraceReader(r io.Reader, link mihf.LinkID) (*TraceReader, error) {
 	}
 	for _, need := range []string{"t_s", "row"} {
 		if !strings.Contains(","+strings.Join(tr.columns, ",")+",", ","+need+",") {
-			return nil, fmt.Errorf("this is not a trace: the first line names no column %s", need)
+			return nil, fmt.Errorf("neither a recording, whose first line is JSON, nor a trace: the first line names no column %s", need)
 		}
 	}
 	return tr, nil
@@ -60,6 +64,10 @@ func (tr *TraceReader) Refused() uint64 { return tr.refused }
 // Read fills o with the next row. It returns io.EOF at the end; after a [*LineError]
 // the next call goes on behind that line.
 func (tr *TraceReader) Read(o *mihf.Observation) error {
+	if tr.next != nil {
+		*o, tr.next = *tr.next, nil
+		return nil
+	}
 	for {
 		b, err := tr.lines.next()
 		if err != nil {
@@ -72,6 +80,20 @@ func (tr *TraceReader) Read(o *mihf.Observation) error {
 			return &LineError{tr.lines.n, err}
 		}
 		return nil
+	}
+}
+
+// attach puts an association before the first serving row.
+func (tr *TraceReader) attach(o *mihf.Observation) {
+	if tr.attached {
+		return
+	}
+	tr.attached = true
+	row := *o
+	tr.next = &row
+	*o = mihf.Observation{
+		At: row.At, Link: row.Link, Sensor: row.Sensor, Kind: mihf.ObsAssociation,
+		Association: &mihf.Association{State: mihf.AssociationAuthorised, PoA: row.PoA},
 	}
 }
 
@@ -167,6 +189,9 @@ func (tr *TraceReader) observation(r *traceRow, o *mihf.Observation) error {
 			r.values.Set(mihf.ParamTxPHYRate, r.rate)
 		}
 		o.Kind, o.PoA, o.Values = mihf.ObsRadio, r.poa, r.values
+		if r.row == "serving" {
+			tr.attach(o)
+		}
 	case "neighbour":
 		o.Kind, o.Detected = mihf.ObsDetected, &mihf.Detected{PoA: r.poa, Values: r.values}
 	case "truth", "blind":

@@ -41,6 +41,9 @@ func TestImportTrace(t *testing.T) {
 		want = append(want, o)
 	}
 	add(0, mihf.ObsTruth, func(o *mihf.Observation) { o.Truth = &mihf.Truth{Kind: "blind", Until: at(0.5)} })
+	add(0.5, mihf.ObsAssociation, func(o *mihf.Observation) {
+		o.Association = &mihf.Association{State: mihf.AssociationAuthorised, PoA: "ap1"}
+	})
 	add(0.5, mihf.ObsRadio, func(o *mihf.Observation) {
 		o.PoA = "ap1"
 		o.Values.Set(mihf.ParamRSSI, -61.5)
@@ -83,7 +86,7 @@ func TestBadTrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := read(t, tr)[0]; o.Link != "wifi-00000001" || tr.Refused() != 1 {
+	if o := read(t, tr)[1]; o.Link != "wifi-00000001" || tr.Refused() != 1 {
 		t.Errorf("link %q, refused %d", o.Link, tr.Refused())
 	}
 }
@@ -158,6 +161,13 @@ func TestOpen(t *testing.T) {
 		if all := read(t, s); len(all) != 1 || all[0].At != recording.Base {
 			t.Errorf("%.20q: %+v", in, all)
 		}
+	}
+	made, err := recording.Open(strings.NewReader("t_s,row,rssi_dbm\n0,serving,-60\n"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := read(t, made); len(all) != 2 || all[0].Kind != mihf.ObsAssociation || all[1].Link.Type() != mihf.LinkWiFi {
+		t.Errorf("a link was made up: %+v", all)
 	}
 	for _, in := range []string{"", "nonsense", "{}", "\x1f\x8b"} {
 		if _, err := recording.Open(strings.NewReader(in), ""); err == nil {

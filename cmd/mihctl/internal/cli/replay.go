@@ -69,12 +69,17 @@ func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
 		return err
 	}
 	defer func() { _ = in.Close() }() // was only read
-	r, err := openRecording(in)
+	src, err := recording.Open(in, "")
 	if err != nil {
-		return hinted{fmt.Errorf("replay %s: %w", name, err), `"mihctl record" makes recordings; docs/recordings.md describes them`}
+		return hinted{fmt.Errorf("replay %s: %w", name, err), `"mihctl record" makes recordings; docs/recordings.md describes them and the traces`}
 	}
-	o.Engine.Node = r.Header().Node
-	p := &replayer{app: a, reports: f.reports, kinds: kinds, header: r.Header(), changes: &show.Changes{Time: traceTime}}
+	header := recording.Header{Started: time.Unix(0, 0)} // a trace does not say when it was made
+	r, judged := src.(*recording.Reader)
+	if judged {
+		header = r.Header()
+	}
+	o.Engine.Node = header.Node
+	p := &replayer{app: a, reports: f.reports, kinds: kinds, header: header, changes: &show.Changes{Time: traceTime}}
 	if !f.virtual {
 		p.pace = &pace{clock: clock.Scaled(f.speed)}
 		p.pace.start = p.pace.clock.Now()
@@ -82,11 +87,14 @@ func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
 	emit := func(now mihf.Time, d *mihf.Delivery, truth *mihf.Observation) error {
 		return p.emit(ctx, now, d, truth)
 	}
-	if err := virtual.Run(replay.NewPlayer(r, recording.Base), o, emit); err != nil {
+	if err := virtual.Run(replay.NewPlayer(src, recording.Base), o, emit); err != nil {
 		return err
 	}
 	if a.json {
 		return nil
+	}
+	if !judged {
+		return a.print("", "not judged: a trace says nothing of the link between its samples")
 	}
 	return a.print(append([]string{""}, summary(&p.tally)...)...)
 }
@@ -116,14 +124,6 @@ func openInput(name string) (io.ReadCloser, error) {
 		return nil, fmt.Errorf("replay: %w", err)
 	}
 	return f, nil
-}
-
-func openRecording(in io.Reader) (*recording.Reader, error) {
-	plain, err := recording.Decompress(in)
-	if err != nil {
-		return nil, err
-	}
-	return recording.NewReader(plain)
 }
 
 // traceTime shows a moment as seconds from the start.
