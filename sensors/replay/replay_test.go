@@ -129,7 +129,7 @@ func TestSensor(t *testing.T) {
 func TestSensorBrokenRecording(t *testing.T) {
 	want := []string{
 		"0s: condition at 0s by replay ok ", "0s: resync at 0s by replay",
-		"0s: condition at 0s by replay degraded the recording cannot be read further: line 3: unexpected EOF: unexpected end of JSON input",
+		"0s: condition at 0s by replay degraded the recording cannot be read further: line 3: the input ends within the line: unexpected end of JSON input",
 	}
 	if diff := cmp.Diff(want, run(t, head+`{"t":0,"kind":"resync"}`+"\n"+`{"t":1,"ki`, 1)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
