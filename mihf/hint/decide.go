@@ -43,7 +43,7 @@ type Weighing struct {
 func (w *Weighing) Fires() bool { return w.Miss > w.Needless && w.Miss > w.Early }
 
 func (p *Policy) weigh(f *flow, fc *mihf.Forecast, ch Chance, none float64) Weighing {
-	w := Weighing{Lead: f.lead(&p.cfg, p.margin.current), PNone: none}
+	w := Weighing{Lead: f.lead(&p.cfg, f.margin.current), PNone: none}
 	w.PMiss = fc.Loss.Within(ch.Interval + w.Lead)
 	needless := f.spec.CostNeedless
 	if needless <= 0 {

@@ -5,7 +5,8 @@
 //
 // A flow needs its lead before the loss. Data that arrives through the failing link is
 // stopped at the far sender, so receiving needs one RTT (queue included) plus the
-// dispatch margin; sending needs the local queue's drain time plus the margin. The next
+// dispatch margin; sending needs the local queue's drain time plus the margin, which is
+// measured for each owner's transports. The next
 // chance to freeze is the next evaluation of the forecast plus the lead. The flow is
 // frozen when
 //

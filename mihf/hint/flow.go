@@ -42,12 +42,13 @@ func Defaults() Config {
 
 // flow is the policy's state of one flow.
 type flow struct {
-	spec  mihf.FlowSpec
-	owner uint32
-	link  mihf.LinkID
-	at    int // place in Policy.order
-	on    int // place in Policy.links[link]
-	epoch uint64
+	spec   mihf.FlowSpec
+	owner  uint32
+	margin *margin // of the owner
+	link   mihf.LinkID
+	at     int // place in Policy.order
+	on     int // place in Policy.links[link]
+	epoch  uint64
 
 	frozen     bool
 	since      mihf.Time

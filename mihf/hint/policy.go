@@ -8,14 +8,14 @@ import (
 
 // Policy is the state of all flows of one broker.
 type Policy struct {
-	cfg    Config
-	boot   mihf.BootID
-	flows  map[mihf.FlowID]*flow
-	order  []*flow // all; one that is removed leaves its place to the last
-	links  map[mihf.LinkID][]*flow
-	due    []*flow   // filled by Due for Freeze
-	next   mihf.Time // not later than the first deadline of a flow
-	margin margin
+	cfg     Config
+	boot    mihf.BootID
+	flows   map[mihf.FlowID]*flow
+	order   []*flow // all; one that is removed leaves its place to the last
+	links   map[mihf.LinkID][]*flow
+	due     []*flow            // filled by Due for Freeze
+	next    mihf.Time          // not later than the first deadline of a flow
+	margins map[uint32]*margin // by owner
 
 	departed map[mihf.FlowID]departed
 	leaving  []mihf.FlowID // the keys of departed, oldest first
@@ -29,7 +29,7 @@ func New(cfg Config, boot mihf.BootID) *Policy {
 	return &Policy{
 		cfg: cfg, boot: boot,
 		flows: map[mihf.FlowID]*flow{}, links: map[mihf.LinkID][]*flow{},
-		margin: margin{current: cfg.MinMargin}, departed: map[mihf.FlowID]departed{},
+		margins: map[uint32]*margin{}, departed: map[mihf.FlowID]departed{},
 	}
 }
 
@@ -39,6 +39,7 @@ func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID, epoch u
 	spec.Owner = mihf.Some(owner)
 	f := &flow{spec: spec, owner: owner, link: link, epoch: epoch, acked: epoch, at: len(p.order)}
 	f.backoff = p.cfg.Backoff
+	f.margin = p.joinMargin(owner)
 	p.recall(f)
 	p.flows[spec.ID] = f
 	p.order = append(p.order, f)
@@ -48,7 +49,7 @@ func (p *Policy) Add(spec mihf.FlowSpec, owner uint32, link mihf.LinkID, epoch u
 		granted = mihf.AllHints
 	}
 	return mihf.Registration{
-		Flow: spec.ID, Boot: p.boot, Link: link, Lead: f.lead(&p.cfg, p.margin.current), Lease: p.cfg.Lease, Hints: granted,
+		Flow: spec.ID, Boot: p.boot, Link: link, Lead: f.lead(&p.cfg, f.margin.current), Lease: p.cfg.Lease, Hints: granted,
 	}
 }
 
@@ -61,6 +62,7 @@ func (p *Policy) Remove(id mihf.FlowID) {
 	}
 	p.keep(f)
 	p.quit(f)
+	f.margin.flows--
 	last := len(p.order) - 1
 	p.order[f.at] = p.order[last]
 	p.order[f.at].at = f.at
@@ -126,12 +128,17 @@ func (p *Policy) Acknowledge(now mihf.Time, a *mihf.Ack, made mihf.Time) {
 	}
 	f.acked, f.lastAck = a.Epoch, a.Result
 	if made != 0 && a.Held >= 0 {
-		p.margin.learn(now.Sub(made)-a.Held, p.cfg.MinMargin, p.cfg.MaxMargin)
+		f.margin.learn(now.Sub(made)-a.Held, p.cfg.MinMargin, p.cfg.MaxMargin)
 	}
 }
 
-// Margin returns the dispatch margin in force.
-func (p *Policy) Margin() time.Duration { return p.margin.current }
+// Margin returns the dispatch margin in force for an owner's flows.
+func (p *Policy) Margin(owner uint32) time.Duration {
+	if m := p.margins[owner]; m != nil {
+		return m.current
+	}
+	return p.cfg.MinMargin
+}
 
 // Next returns when Advance is due; zero: never.
 func (p *Policy) Next() mihf.Time { return p.next }
@@ -180,7 +187,7 @@ func (p *Policy) Status(now mihf.Time, id mihf.FlowID, s *mihf.FlowStatus) bool 
 		return false
 	}
 	*s = mihf.FlowStatus{
-		Spec: f.spec, Link: f.link, Lead: f.lead(&p.cfg, p.margin.current),
+		Spec: f.spec, Link: f.link, Lead: f.lead(&p.cfg, f.margin.current),
 		Frozen: f.frozen, Epoch: f.epoch, Acknowledged: f.acked, LastAck: f.lastAck,
 		Needless: f.needless.within(now, p.cfg.BudgetWindow), BackoffUntil: f.pausedTil,
 	}

@@ -113,6 +113,38 @@ func TestRule(t *testing.T) {
 	})
 }
 
+// The transports of one user, slow or lying, don't change the lead of another's flows;
+// what was learned of them outlives their registration.
+func TestMarginIsTheOwners(t *testing.T) {
+	h := newPolicy(t)
+	h.add(mihf.FlowSpec{RTT: 100 * time.Millisecond})
+	before := h.status().Lead
+	const other = mihf.FlowID("01J00000000000000000000077")
+	h.p.Add(mihf.FlowSpec{ID: other, RTT: 100 * time.Millisecond}, 1001, wlan, 0)
+	for range 40 {
+		h.p.Characteristics(h.now, other, lci, &h.out)
+		made := h.now
+		h.now = h.now.Add(time.Second)
+		h.p.Acknowledge(h.now, &mihf.Ack{Flow: other, Epoch: h.out.List[len(h.out.List)-1].Epoch}, made)
+	}
+	if got := h.status().Lead; got != before {
+		t.Errorf("lead %v, before another user was slow %v", got, before)
+	}
+	h.p.Remove(other)
+	for owner := range uint32(1022) {
+		h.p.Add(mihf.FlowSpec{ID: other}, 2000+owner, wlan, 0)
+		h.p.Remove(other)
+	}
+	if m := h.p.Margin(1001); m != h.cfg.MaxMargin {
+		t.Errorf("margin %v of the slow one", m)
+	}
+	h.p.Add(mihf.FlowSpec{ID: other}, 1, wlan, 0) // one more than are kept
+	if m := h.p.Margin(1001); m != h.cfg.MinMargin {
+		t.Errorf("margin %v of an owner that is long gone", m)
+	}
+	h.out.List = nil
+}
+
 // The margin is the p99 of what acknowledgements take, each hint counted once.
 func TestMargin(t *testing.T) {
 	h := newPolicy(t)
@@ -128,30 +160,30 @@ func TestMargin(t *testing.T) {
 	for range 15 {
 		ack(50*time.Millisecond, 0)
 	}
-	if h.p.Margin() != h.cfg.MinMargin {
-		t.Errorf("margin %v of 15 samples", h.p.Margin())
+	if h.p.Margin(1000) != h.cfg.MinMargin {
+		t.Errorf("margin %v of 15 samples", h.p.Margin(1000))
 	}
 	ack(30*time.Millisecond, 20*time.Millisecond)
-	if h.p.Margin() != 50*time.Millisecond || h.status().Lead != 150*time.Millisecond {
-		t.Errorf("margin %v", h.p.Margin())
+	if h.p.Margin(1000) != 50*time.Millisecond || h.status().Lead != 150*time.Millisecond {
+		t.Errorf("margin %v", h.p.Margin(1000))
 	}
 	for range 128 {
 		ack(10*time.Millisecond, 2*time.Millisecond)
 	}
 	ack(400*time.Millisecond, 0) // one outlier of 128
-	if h.p.Margin() != 8*time.Millisecond {
-		t.Errorf("margin %v", h.p.Margin())
+	if h.p.Margin(1000) != 8*time.Millisecond {
+		t.Errorf("margin %v", h.p.Margin(1000))
 	}
 	ack(10*time.Second, 0)
 	ack(10*time.Second, 0)
-	if h.p.Margin() != h.cfg.MaxMargin {
-		t.Errorf("margin %v", h.p.Margin())
+	if h.p.Margin(1000) != h.cfg.MaxMargin {
+		t.Errorf("margin %v", h.p.Margin(1000))
 	}
 	ack(time.Millisecond, time.Second)  // held longer than it took: not believed
 	ack(time.Millisecond, -time.Second) // nor this
 	h.p.Acknowledge(h.now, &mihf.Ack{Flow: flow, Epoch: 1 << 40}, h.now)
 	h.p.Acknowledge(h.now, &mihf.Ack{Flow: "unknown"}, h.now)
-	if s := h.status(); s.Acknowledged != s.Epoch || h.p.Margin() != h.cfg.MaxMargin {
+	if s := h.status(); s.Acknowledged != s.Epoch || h.p.Margin(1000) != h.cfg.MaxMargin {
 		t.Errorf("%+v", s)
 	}
 	h.out.List = nil
