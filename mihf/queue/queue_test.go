@@ -188,6 +188,44 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
+// What a cursor has yet to make up for is found anew when the ring outruns it again.
+func TestBehindTwice(t *testing.T) {
+	b := newBench(t, 64, 2)
+	c := b.start(&filter{})
+	for _, p := range []mihf.Parameter{1, 2, 3} {
+		b.report(wlan, p)
+	}
+	b.detected(2) // the reports fall out
+	one := make([]mihf.Delivery, 1)
+	if n, err := b.log.Read(c, one); n != 1 || err != nil || one[0].Sequence() != 1 {
+		t.Fatal(n, err, one[0].Sequence())
+	}
+	b.report(wwan, 1) // 6
+	b.detected(3)     // 4, 5, 6 and 7 fall out
+	b.want(c, "1>2 link_parameters_report", "2>3 link_parameters_report", "3>6 link_parameters_report",
+		"6>7 gap from 1: up to 3 link_detected dropped", "7>8 link_detected", "8>9 link_detected")
+}
+
+// A series that is forgotten while a cursor counts what it stood for leaves nothing there.
+func TestForgottenSeriesIsNotCounted(t *testing.T) {
+	b := &bench{T: t, log: queue.NewLogOf(64, 2, 1)}
+	c := b.start(&filter{})
+	b.kept(1)
+	b.report(wlan, 1)
+	b.kept(1)
+	b.report(wlan, 1)
+	two := make([]mihf.Delivery, 2)
+	if n, err := b.log.Read(c, two); n != 2 || err != nil || c.Skipped() != 1 {
+		t.Fatal(n, err, c.Skipped())
+	}
+	b.report(wlan, 2)
+	b.report(wlan, 3) // of 4 neither the item nor the series is there any more
+	b.want(c, "3>5 link_parameters_report", "5>6 link_parameters_report")
+	if c.Skipped() != 0 {
+		t.Errorf("%d series are counted still", c.Skipped())
+	}
+}
+
 func TestSequenceMustRise(t *testing.T) {
 	b := newBench(t, 4, 4)
 	b.kept(1)
@@ -223,6 +261,31 @@ func TestNoAllocation(t *testing.T) {
 	}
 	if got := testing.AllocsPerRun(100, round); got != 0 {
 		t.Errorf("%v allocations a round, want none", got)
+	}
+}
+
+// A ring grows to its bound, whatever place it has come to, and keeps what is in it.
+func TestRingsGrow(t *testing.T) {
+	b := newBench(t, 256, 256)
+	b.kept(10)
+	c := b.start(&filter{})
+	b.kept(240)
+	b.detected(200)
+	buf := make([]mihf.Delivery, 500)
+	if n, err := b.log.Read(c, buf); n != 440 || err != nil {
+		t.Fatal(n, err)
+	}
+	for i := range buf[:440] {
+		if d := &buf[i]; d.Sequence() != uint64(11+i) || d.Previous != uint64(10+i) {
+			t.Fatalf("delivery %d behind %d, want %d", d.Sequence(), d.Previous, 11+i)
+		}
+	}
+	b.kept(7) // 1 falls out
+	if _, ok := b.log.Resume(&filter{}, 0); ok {
+		t.Error("resumed behind what is gone")
+	}
+	if _, ok := b.log.Resume(&filter{}, 1); !ok {
+		t.Error("not resumed behind what is there")
 	}
 }
 

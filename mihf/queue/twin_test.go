@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +14,10 @@ import (
 
 // twin is the deliberately dumb version of a log: an unbounded list, and the rules.
 type twin struct {
-	list        []twinItem
-	kept, loose int // bounds
+	list                []twinItem
+	kept, loose, series int     // bounds
+	known               []known // series, the one silent longest first
+	newest              map[int]int
 }
 
 type twinItem struct {
@@ -22,6 +25,33 @@ type twinItem struct {
 	hint   bool
 	event  mihf.Event
 	linkOf mihf.LinkID
+	born   int // place in the list where its series began
+}
+
+// known is a series that is remembered. One that was forgotten begins anew.
+type known struct {
+	series
+	born int
+}
+
+type series struct {
+	link mihf.LinkID
+	kind mihf.Kind
+	p    mihf.Parameter
+}
+
+func (w *twin) append(it twinItem) {
+	if it.admission() == mihf.NewestOnly {
+		k := known{series{it.event.Link, it.event.Kind, it.event.Report.Parameter}, len(w.list)}
+		if i := slices.IndexFunc(w.known, func(x known) bool { return x.series == k.series }); i >= 0 {
+			k = w.known[i]
+			w.known = slices.Delete(w.known, i, i+1)
+		}
+		w.known = append(w.known, k)
+		w.known = w.known[max(0, len(w.known)-w.series):]
+		it.born, w.newest[k.born] = k.born, len(w.list)
+	}
+	w.list = append(w.list, it)
 }
 
 func (it *twinItem) admission() mihf.Admission {
@@ -54,38 +84,53 @@ func (w *twin) here() []bool {
 }
 
 // newer returns whether a newer item of the same series exists.
-func (w *twin) newer(i int) bool {
-	a := &w.list[i].event
-	for _, it := range w.list[i+1:] {
-		if !it.hint && it.event.Kind == a.Kind && it.event.Link == a.Link && it.event.Report.Parameter == a.Report.Parameter {
-			return true
-		}
-	}
-	return false
+func (w *twin) newer(i int) bool { return w.newest[w.list[i].born] != i }
+
+// forgotten returns whether the series of an item is.
+func (w *twin) forgotten(i int) bool {
+	return !slices.ContainsFunc(w.known, func(k known) bool { return k.born == w.list[i].born })
 }
 
 // twinCursor remembers which items it has dealt with.
 type twinCursor struct {
 	filter *filter
 	next   int // of the list
+	looked int // where the ring began when it last outran the cursor
 	done   map[int]bool
 	last   uint64
 	lost   mihf.Gap
-	stood  map[series]int // items of a series not delivered since one was
+	stood  map[int]int // items of a series, by its beginning, not delivered since one was
 	outran bool
 	real   queue.Cursor
 }
 
-type series struct {
-	link mihf.LinkID
-	kind mihf.Kind
-	p    mihf.Parameter
+// catchUp notes what a cursor misses that the ring outran: the newest of those series
+// that are forgotten by then.
+func (w *twin) catchUp(c *twinCursor, here []bool) {
+	oldest := 0
+	for oldest < len(w.list) && (!here[oldest] || w.list[oldest].admission() == mihf.NeverDrop) {
+		oldest++
+	}
+	outran := false
+	for i := max(c.next, c.looked); i < oldest; i++ {
+		outran = outran || w.list[i].admission() != mihf.NeverDrop
+	}
+	if !outran {
+		return
+	}
+	c.looked = oldest
+	for i := c.next; i < oldest; i++ {
+		if w.list[i].admission() == mihf.NewestOnly && !w.newer(i) && w.forgotten(i) {
+			c.done[i] = true
+		}
+	}
 }
 
 // due returns the deliveries that a read of all would give, as sequence numbers with the
 // gap marked, and the upper bounds of what each stands for.
 func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands []int, slow bool) {
 	here := w.here()
+	w.catchUp(c, here)
 	for i := c.next; i < len(w.list); i++ {
 		it := &w.list[i]
 		switch adm := it.admission(); {
@@ -120,13 +165,12 @@ func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands
 		}
 		n := 0
 		if it.admission() == mihf.NewestOnly {
-			s := series{it.event.Link, it.event.Kind, it.event.Report.Parameter}
 			if w.newer(i) {
-				c.stood[s]++
+				c.stood[it.born]++
 				continue
 			}
-			n = c.stood[s]
-			c.stood[s] = 0
+			n = c.stood[it.born]
+			c.stood[it.born] = 0
 		}
 		seqs, gaps, stands = append(seqs, it.seq), append(gaps, false), append(stands, n)
 		c.last = it.seq
@@ -150,19 +194,26 @@ func (w *twin) resumable(after, last uint64) bool {
 }
 
 func (w *twin) resume(f *filter, after uint64) *twinCursor {
-	c := &twinCursor{filter: f, done: map[int]bool{}, stood: map[series]int{}, last: after}
+	c := &twinCursor{filter: f, done: map[int]bool{}, stood: map[int]int{}, last: after}
 	for c.next < len(w.list) && w.list[c.next].seq <= after {
 		c.next++
 	}
+	w.catchUp(c, w.here())
 	return c
 }
 
 // The log and every cursor do what the twin does, whatever the sequence of calls.
 func TestLikeTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		kept, loose := 1<<rapid.IntRange(0, 4).Draw(t, "kept"), 1<<rapid.IntRange(0, 4).Draw(t, "loose")
-		m := &model{log: queue.NewLog(kept, loose), twin: twin{kept: kept, loose: loose}}
-		t.Repeat(map[string]func(*rapid.T){"append": m.append, "hint": m.hint, "start": m.start, "resume": m.resume, "read": m.read})
+		sizes := rapid.SampledFrom([]int{1, 2, 4, 8, 16, 128, 256})
+		w := twin{
+			kept: sizes.Draw(t, "kept"), loose: sizes.Draw(t, "loose"),
+			series: rapid.SampledFrom([]int{1, 3, 8, 1 << 14}).Draw(t, "series"), newest: map[int]int{},
+		}
+		m := &model{log: queue.NewLogOf(w.kept, w.loose, w.series), twin: w}
+		t.Repeat(map[string]func(*rapid.T){
+			"append": m.append, "burst": m.burst, "hint": m.hint, "start": m.start, "resume": m.resume, "read": m.read, "read on": m.read,
+		})
 	})
 }
 
@@ -180,21 +231,36 @@ func (m *model) next(t *rapid.T) uint64 {
 
 var links = []mihf.LinkID{wlan, wwan, ""}
 
-func (m *model) append(t *rapid.T) {
+func drawEvent(t *rapid.T) mihf.Event {
 	kinds := []mihf.Kind{mihf.LinkUp, mihf.LinkParametersReport, mihf.LinkDetected, mihf.SensorConditionChanged, mihf.LinkDown}
 	e := mihf.Event{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Link: rapid.SampledFrom(links).Draw(t, "link")}
 	if e.Kind == mihf.LinkParametersReport {
-		e.Report.Parameter = mihf.Parameter(rapid.IntRange(0, 1).Draw(t, "parameter"))
+		e.Report.Parameter = mihf.Parameter(rapid.IntRange(0, 3).Draw(t, "parameter"))
 	}
-	e.Sequence = m.next(t)
+	return e
+}
+
+func (m *model) append(t *rapid.T) { m.publish(drawEvent(t), m.next(t)) }
+
+// burst publishes a short pattern over and over.
+func (m *model) burst(t *rapid.T) {
+	pattern := rapid.SliceOfN(rapid.Custom(drawEvent), 1, 6).Draw(t, "pattern")
+	for i := range rapid.SampledFrom([]int{5, 20, 70, 140}).Draw(t, "length") {
+		m.seq++
+		m.publish(pattern[i%len(pattern)], m.seq)
+	}
+}
+
+func (m *model) publish(e mihf.Event, seq uint64) {
+	e.Sequence = seq
 	m.log.AppendEvent(&e)
-	m.twin.list = append(m.twin.list, twinItem{seq: e.Sequence, event: e})
+	m.twin.append(twinItem{seq: seq, event: e})
 }
 
 func (m *model) hint(t *rapid.T) {
 	h := mihf.Hint{Link: rapid.SampledFrom(links).Draw(t, "link"), Sequence: m.next(t)}
 	m.log.AppendHint(&h)
-	m.twin.list = append(m.twin.list, twinItem{seq: h.Sequence, hint: true, linkOf: h.Link})
+	m.twin.append(twinItem{seq: h.Sequence, hint: true, linkOf: h.Link})
 }
 
 func drawFilter(t *rapid.T) *filter {
@@ -235,7 +301,7 @@ func (m *model) read(t *rapid.T) {
 		t.Skip("no cursor")
 	}
 	i := rapid.IntRange(0, len(m.cursors)-1).Draw(t, "cursor")
-	c, buf := m.cursors[i], make([]mihf.Delivery, rapid.IntRange(1, 8).Draw(t, "room"))
+	c, buf := m.cursors[i], make([]mihf.Delivery, rapid.SampledFrom([]int{1, 2, 3, 8, 300}).Draw(t, "room"))
 	previous := c.last
 	seqs, gaps, stands, slow := m.twin.read(c, len(buf))
 	n, err := m.log.Read(&c.real, buf)
@@ -261,6 +327,9 @@ func (m *model) read(t *rapid.T) {
 	}
 	if d := cmp.Diff(seqs, gotSeqs) + cmp.Diff(gaps, gotGaps); d != "" {
 		t.Fatalf("deliveries (-want +got):\n%s", d)
+	}
+	if n < len(buf) && c.real.Skipped() > 0 {
+		t.Fatalf("all is read, and %d series are counted still", c.real.Skipped())
 	}
 }
 

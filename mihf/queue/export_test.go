@@ -1,0 +1,11 @@
+package queue
+
+// NewLogOf is NewLog with a bound on the series.
+func NewLogOf(kept, loose, series int) *Log {
+	l := NewLog(kept, loose)
+	l.newest = newTable(series)
+	return l
+}
+
+// Skipped returns of how many series older items are counted.
+func (c *Cursor) Skipped() int { return len(c.skipped) }
