@@ -84,11 +84,13 @@ func (s *session) followLinks(ctx context.Context) error {
 	if err := s.lookAtLinks(); err != nil {
 		return err
 	}
+	took := s.now().Sub(start)
 	s.links.gap = min(2*s.links.gap, linkGapMax)
 	if s.publish(ctx) > 0 {
 		s.links.gap = linkGap
 	}
-	s.links.done(start, s.now())
+	end := s.now()
+	s.links.done(end.Add(-took), end) // how long the broker took is no reason to look away
 	return nil
 }
 

@@ -13,6 +13,7 @@ const rest = 4
 // after it was done, and the later the more it costs.
 type pacer struct {
 	gap  time.Duration // least time between the end of one and the beginning of the next
+	most time.Duration // longest rest; zero: no bound
 	due  mihf.Time     // zero: not wanted
 	free mihf.Time     // not before
 }
@@ -29,7 +30,11 @@ func (p *pacer) begin() { p.due = 0 }
 
 // done says that the work was done from start to end.
 func (p *pacer) done(start, end mihf.Time) {
-	p.free = end.Add(max(p.gap, rest*end.Sub(start)))
+	pause := max(p.gap, rest*end.Sub(start))
+	if p.most > 0 {
+		pause = min(pause, p.most)
+	}
+	p.free = end.Add(pause)
 	if !p.due.IsZero() {
 		p.due = max(p.due, p.free)
 	}

@@ -74,6 +74,12 @@ func TestPacer(t *testing.T) {
 	p.want(ms(12), 0)
 	p.done(ms(11), ms(61))
 	due(261)
+	t.Log("# but not beyond a bound")
+	p.most = 100 * time.Millisecond
+	p.begin()
+	p.want(ms(262), 0)
+	p.done(ms(261), ms(1261))
+	due(1361)
 }
 
 // covers against a loop over all addresses.

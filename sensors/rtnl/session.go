@@ -20,7 +20,10 @@ const (
 	// find nothing new: then someone makes noise.
 	linkGap    = 10 * time.Millisecond
 	linkGapMax = 25 * time.Millisecond
-	routeLag   = 10 * time.Millisecond // from a change to the reading of routes, so that one follows many
+	// linkRest is the longest that links are not looked at, also where a reading took long
+	// because the machine was busy: a loss that is over by then is never seen.
+	linkRest = 100 * time.Millisecond
+	routeLag = 10 * time.Millisecond // from a change to the reading of routes, so that one follows many
 	// resumeGap is how long a suspend must be to read all again.
 	resumeGap = time.Second
 	// dumpTries is how often an interrupted dump is tried.
@@ -95,6 +98,7 @@ func (s *session) open() error {
 	s.rng = rand.New(rand.NewPCG(opt.Seed, 0x72746e6c))
 	s.box = newInbox()
 	s.links.gap, s.resolve.gap, s.defaults.gap, s.full.gap = linkGap, linkGap, linkGap, 100*time.Millisecond
+	s.links.most = linkRest
 	var err error
 	if s.watch, err = dial(opt.Netns, groups...); err != nil {
 		return err
