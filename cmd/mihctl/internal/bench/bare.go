@@ -9,48 +9,36 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/encoding"
+
+	mihv1 "mihf.dev/proto/mih/v1"
 )
 
-// raw sends bytes as they are.
-type raw struct{}
-
-func (raw) Marshal(v any) ([]byte, error) { return *v.(*[]byte), nil }
-
-func (raw) Unmarshal(data []byte, v any) error {
-	*v.(*[]byte) = data
-	return nil
-}
-
-func (raw) Name() string { return "raw" }
-
-var _ encoding.Codec = raw{}
-
 // bareStream is the least that a gRPC stream needs: a service of one method, whose handler
-// sends the bytes that it is given through a channel, and a client that reads them.
+// sends the message that it is given through a channel, and a client that reads it. The
+// message is a Freeze that was made before.
 type bareStream struct {
 	*arrivals
 	server  *grpc.Server
 	conn    *grpc.ClientConn
-	due     chan []byte
-	message []byte
+	due     chan *mihv1.AttachResponse
+	message *mihv1.AttachResponse
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 }
 
 var bareMethod = grpc.StreamDesc{StreamName: "Follow", ServerStreams: true}
 
-func newBare(ctx context.Context, socket string, size int) (*bareStream, error) {
+func newBare(ctx context.Context, socket string, message *mihv1.AttachResponse) (*bareStream, error) {
 	var listen net.ListenConfig
 	ln, err := listen.Listen(ctx, "unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	x := &bareStream{arrivals: newArrivals(), message: make([]byte, size), due: make(chan []byte, 64)}
+	x := &bareStream{arrivals: newArrivals(), message: message, due: make(chan *mihv1.AttachResponse, 64)}
 	ctx, x.cancel = context.WithCancel(ctx)
 	method := bareMethod
 	method.Handler = x.handle
-	x.server = grpc.NewServer(grpc.ForceServerCodec(raw{}))
+	x.server = grpc.NewServer()
 	x.server.RegisterService(&grpc.ServiceDesc{ServiceName: "bench.Bare", HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{method}}, nil)
 	x.tasks.Go(func() { _ = x.server.Serve(ln) }) // what it says shows at the client
 	if err := x.follow(ctx, socket); err != nil {
@@ -61,14 +49,13 @@ func newBare(ctx context.Context, socket string, size int) (*bareStream, error) 
 
 // handle is the service's one method.
 func (x *bareStream) handle(_ any, s grpc.ServerStream) error {
-	var request []byte
-	if err := s.RecvMsg(&request); err != nil {
+	if err := s.RecvMsg(&mihv1.AttachRequest{}); err != nil {
 		return err
 	}
 	for {
 		select {
 		case message := <-x.due:
-			if err := s.SendMsg(&message); err != nil {
+			if err := s.SendMsg(message); err != nil {
 				return err
 			}
 		case <-s.Context().Done():
@@ -79,8 +66,7 @@ func (x *bareStream) handle(_ any, s grpc.ServerStream) error {
 
 // follow connects a client that notes what arrives.
 func (x *bareStream) follow(ctx context.Context, socket string) (err error) {
-	x.conn, err = grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodec(raw{})))
+	x.conn, err = grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return err
 	}
@@ -88,12 +74,11 @@ func (x *bareStream) follow(ctx context.Context, socket string) (err error) {
 	if err != nil {
 		return fmt.Errorf("open a stream: %w", err)
 	}
-	if err := errors.Join(s.SendMsg(&x.message), s.CloseSend()); err != nil {
+	if err := errors.Join(s.SendMsg(&mihv1.AttachRequest{}), s.CloseSend()); err != nil {
 		return fmt.Errorf("ask for messages: %w", err)
 	}
 	x.tasks.Go(func() {
-		var message []byte
-		for s.RecvMsg(&message) == nil { // what is missing is counted
+		for s.RecvMsg(&mihv1.AttachResponse{}) == nil { // what is missing is counted
 			x.add()
 		}
 	})
