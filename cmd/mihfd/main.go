@@ -95,8 +95,8 @@ func paths() config.Paths {
 	})
 }
 
-// load reads the configuration that is named, or the default one if it is there. file is
-// the one that was read; "": none.
+// load reads the configuration that is named, or the default one if it is there, and checks
+// that it can be had on this machine. file is the one that was read; "": none.
 func load(named string, p config.Paths) (cfg config.Config, file string, err error) {
 	file = named
 	if named == "" {
@@ -106,16 +106,19 @@ func load(named string, p config.Paths) (cfg config.Config, file string, err err
 	if named == "" && errors.Is(err, fs.ErrNotExist) {
 		return config.Defaults(), "", nil
 	}
+	if err != nil {
+		return cfg, file, err
+	}
+	if err = wiring.Check(&cfg); err != nil {
+		err = fmt.Errorf("%s: %w", file, err)
+	}
 	return cfg, file, err
 }
 
 // check says whether the daemon would start with the configuration.
 func check(o options, stdout, stderr io.Writer) int {
 	p := paths()
-	cfg, file, err := load(o.config, p)
-	if err == nil {
-		err = wiring.Check(&cfg)
-	}
+	_, file, err := load(o.config, p)
 	if err != nil {
 		say(stderr, err)
 		return exitFailed

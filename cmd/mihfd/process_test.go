@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 
 	"mihf.dev/clients/mihgrpc"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/recording/walk"
 )
 
 // patience is how long something is waited for that must come.
@@ -368,6 +370,30 @@ func TestLive(t *testing.T) {
 	p.begin()
 	b.told("READY=1")
 	out.has(t, "\n")
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
+}
+
+// TestReplay: without a radio the daemon has the link of a recording.
+func TestReplay(t *testing.T) {
+	file, err := filepath.Abs("../../mihf/recording/walk/walk.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBed(t)
+	b.configure("[sensors.replay]\nfile = \"" + file + "\"\n")
+	p := b.start()
+	b.told("READY=1")
+	s := p.snapshot(b.dir + "/mihfd.sock")
+	walking := func(l mihf.LinkStatus) bool { return l.Link == walk.Link }
+	for late := time.Now().Add(patience); !slices.ContainsFunc(s.Links, walking); s = p.snapshot(b.dir + "/mihfd.sock") {
+		if time.Now().After(late) {
+			t.Fatalf("links %+v", s.Links)
+		}
+	}
+	if len(s.Sensors) != 3 {
+		t.Errorf("sensors %+v", s.Sensors)
+	}
 	p.signal(syscall.SIGTERM)
 	p.ends(exitOK)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"log/slog"
 
-	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/mihf/config"
 )
 
@@ -19,9 +18,6 @@ type reloader struct {
 // restart. A configuration with a mistake changes nothing.
 func (r *reloader) reload() {
 	next, err := r.load()
-	if err == nil {
-		err = wiring.Check(&next)
-	}
 	if err != nil {
 		r.log.Error("configuration refused, the one in force stays", "error", err)
 		return

@@ -81,6 +81,7 @@ const NoPredictor = "none"
 type Sensors struct {
 	Rtnl    Rtnl    `toml:"rtnl"`
 	Suspend Suspend `toml:"suspend"`
+	Replay  Replay  `toml:"replay"`
 }
 
 // Rtnl is the sensor for links, addresses and routes.
@@ -94,6 +95,11 @@ type Rtnl struct {
 // Suspend is the sensor for suspend and resume.
 type Suspend struct {
 	Enabled bool `toml:"enabled"`
+}
+
+// Replay is the sensor that plays a recording or a trace.
+type Replay struct {
+	File string `toml:"file"` // "": none
 }
 
 // GRPC is the gRPC front. Cert, Key and ClientCA are set where Listen is.

@@ -86,6 +86,8 @@ func TestValues(t *testing.T) {
 		[sensors.rtnl]
 		enabled = false
 		buffer_bytes = 8192
+		[sensors.replay]
+		file = "/r"
 		[grpc]
 		socket = "/tmp/s"
 		mode = "600"
@@ -112,6 +114,7 @@ func TestValues(t *testing.T) {
 	want.Hint.Lease = time.Second
 	want.Predictor.Method = config.NoPredictor
 	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes = false, 8192
+	want.Sensors.Replay.File = "/r"
 	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca", AdminNames: []string{"boss"}}
 	want.Access.CommandUIDs = []uint32{0, 1<<32 - 1}
 	want.Log = config.Log{Level: slog.LevelDebug, Format: "json"}
@@ -128,7 +131,7 @@ func TestErrors(t *testing.T) {
 		{"[lnk]\n", "f:1: lnk: no such section; there are node, broker, link,"},
 		{"x = 1\n", "f:1: x: no such section"},
 		{"[link]\n\nsetle = \"1s\"\n", "f:3: link.setle: no such key; [link] has settle, roam_withhold,"},
-		{"[sensors.wifi]\n", "f:1: sensors.wifi: no such key; [sensors] has rtnl, suspend"},
+		{"[sensors.wifi]\n", "f:1: sensors.wifi: no such key; [sensors] has rtnl, suspend, replay"},
 		{"[link]\nsettle = 30\n", `f:2: link.settle: must be a string in quotes, for example "30ms"`},
 		{"[link]\nthreshold = \"x\"\n", "f:2: link.threshold: must be a number"},
 		{"[broker]\ninputs = 1.5\n", "f:2: broker.inputs: must be a whole number"},
@@ -159,6 +162,7 @@ func TestErrors(t *testing.T) {
 		{"[grpc]\nmode = \"0066\"\n", `f:2: grpc.mode: "0066" is not a mode`},
 		{"[grpc]\nsocket = \"s\"\n", `f:2: grpc.socket: "s" is not an absolute path`},
 		{"[grpc]\nsocket = \"/" + strings.Repeat("x", 107) + "\"\n", "f:2: grpc.socket: has 108 bytes; a socket's path may have 107"},
+		{"[sensors.replay]\nfile = \"r\"\n", `f:2: sensors.replay.file: "r" is not an absolute path`},
 		{"[grpc]\ngroup = \"a:b\"\n", `f:2: grpc.group: "a:b" is not possible`},
 		{"[grpc]\nlisten = \"4552\"\n", `f:2: grpc.listen: "4552" is not an address with a port`},
 		{"[grpc]\nlisten = \"h:65536\"\n", `f:2: grpc.listen: "h:65536" is not an address with a port`},
@@ -228,12 +232,13 @@ func TestChanged(t *testing.T) {
 	if got := config.Changed(&a, &b); got != nil {
 		t.Errorf("equal configurations differ in %v", got)
 	}
-	b.Node.Name, b.Sensors.Rtnl.Enabled, b.Access.CommandUIDs, b.Log.Level = "x", false, []uint32{1}, slog.LevelWarn
-	want := []string{"node.name", "sensors.rtnl.enabled", "access.command_uids", "log.level"}
+	b.Node.Name, b.Sensors.Rtnl.Enabled, b.Sensors.Replay.File = "x", false, "/r"
+	b.Access.CommandUIDs, b.Log.Level = []uint32{1}, slog.LevelWarn
+	want := []string{"node.name", "sensors.rtnl.enabled", "sensors.replay.file", "access.command_uids", "log.level"}
 	if d := cmp.Diff(want, config.Changed(&a, &b)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if config.Live("node.name") || !config.Live("log.level") {
+	if config.Live("node.name") || config.Live("sensors.replay.file") || !config.Live("log.level") {
 		t.Error("of these only log.level changes without a restart")
 	}
 }

@@ -21,6 +21,7 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	c.duration("predictor.evaluate_every", r.Predictor.EvaluateEvery, &cfg.Predictor.EvaluateEvery, 10*time.Millisecond, time.Second)
 	r.Sensors.Rtnl.into(c, &cfg.Sensors.Rtnl)
 	set(r.Sensors.Suspend.Enabled, &cfg.Sensors.Suspend.Enabled)
+	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
 	if len(r.Access.RegisterAnyUIDs) > 0 {
 		cfg.Access.RegisterAnyUIDs = r.Access.RegisterAnyUIDs

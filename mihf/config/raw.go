@@ -18,6 +18,9 @@ type rawConfig struct {
 		Suspend struct {
 			Enabled *bool `toml:"enabled"`
 		} `toml:"suspend"`
+		Replay struct {
+			File *string `toml:"file"`
+		} `toml:"replay"`
 	} `toml:"sensors"`
 	GRPC   rawGRPC `toml:"grpc"`
 	Access struct {

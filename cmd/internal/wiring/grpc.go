@@ -17,10 +17,13 @@ import (
 	"mihf.dev/mihf/front/grpcfront"
 )
 
-// Check finds what is wrong with a configuration on this machine: certificates that can't be
-// read, a group that is not there.
+// Check finds what is wrong with a configuration on this machine: certificates or a recording
+// that can't be read, a group that is not there.
 func Check(c *config.Config) error {
 	_, err := TLS(&c.GRPC)
+	if file := c.Sensors.Replay.File; file != "" {
+		err = errors.Join(err, checkRecording(file))
+	}
 	if c.GRPC.Group != "" {
 		if _, e := user.LookupGroup(c.GRPC.Group); e != nil {
 			err = errors.Join(err, fmt.Errorf("grpc.group: %w", e))

@@ -25,6 +25,9 @@ func NewSensors(c *config.Config, o Options) (list []sensors.Sensor, watch func(
 	if c.Sensors.Suspend.Enabled {
 		list = append(list, suspend.New(suspend.Options{Clock: o.Clock}))
 	}
+	if file := c.Sensors.Replay.File; file != "" {
+		list = append(list, &recorded{file, o.Clock})
+	}
 	return list, watch
 }
 
