@@ -27,6 +27,6 @@ type Client interface {
 	// Record calls write for each observation that the broker takes, until ctx ends or
 	// write fails, and returns how many it missed.
 	Record(ctx context.Context, write func(*mihf.Observation) error) (lost uint64, err error)
-	// Close ends what is open on the client. It may be called twice.
+	// Close ends what is open on the client, with mihf.ErrClosed. It may be called twice.
 	Close() error
 }

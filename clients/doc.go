@@ -8,8 +8,8 @@
 //   - A lost connection is dialled again by itself, with growing, jittered pauses of at most
 //     3 s, and the subscription resumes where the reader was. If the broker was restarted
 //     or does not remember so far back, a snapshot follows.
-//   - It ends when its context ends, when it is closed, or when the broker refuses it
-//     (mihf.ErrPermission, ErrInvalid, ErrNotFound).
+//   - It ends when its context ends, when it or its client is closed, or when the broker
+//     refuses it (mihf.ErrPermission, ErrInvalid, ErrNotFound).
 //
 // # Limits
 //

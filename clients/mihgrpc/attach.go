@@ -42,16 +42,16 @@ type attachment struct {
 
 // Attach opens a transport's attachment, for as long as ctx and the connection live.
 func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
-	own, cancel := context.WithCancel(ctx)
+	own, cancel := c.during(ctx)
 	s, err := c.flows.Attach(own)
 	if err == nil {
 		err = taken(s)
 	}
 	if err != nil {
 		cancel()
-		return nil, errorOf(err)
+		return nil, c.errorOf(err)
 	}
-	return newAttachment(ctx, c, s, cancel), nil
+	return newAttachment(own, c, s, cancel), nil
 }
 
 func newAttachment(ctx context.Context, c *Client, s attachStream, cancel context.CancelFunc) *attachment {
@@ -107,7 +107,7 @@ func (a *attachment) take(buf []mihf.Delivery) int {
 func (a *attachment) receive(d *mihf.Delivery) bool {
 	p, err := a.stream.Recv()
 	if err != nil {
-		a.finish(errorOf(err))
+		a.finish(a.c.errorOf(err))
 		return false
 	}
 	*d = mihf.Delivery{Previous: p.GetPrevious()}

@@ -45,6 +45,9 @@ type Client struct {
 	admin    mihv1.AdminServiceClient
 	skipped  atomic.Uint64
 	refused  atomic.Uint64
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
 }
 
 var _ clients.Client = (*Client)(nil)
@@ -74,8 +77,9 @@ func Dial(address string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
+	life, end := context.WithCancel(context.Background())
 	return &Client{
-		conn: conn, clock: o.Clock, events: mihv1.NewEventServiceClient(conn), flows: mihv1.NewTransportServiceClient(conn),
+		life: life, end: end, conn: conn, clock: o.Clock, events: mihv1.NewEventServiceClient(conn), flows: mihv1.NewTransportServiceClient(conn),
 		commands: mihv1.NewCommandServiceClient(conn), admin: mihv1.NewAdminServiceClient(conn),
 	}, nil
 }
@@ -102,12 +106,30 @@ func (c *Client) Skipped() uint64 { return c.skipped.Load() }
 // RefusedAcks returns how many acknowledgements the broker refused.
 func (c *Client) RefusedAcks() uint64 { return c.refused.Load() }
 
-// Close ends the connection and everything on it.
+// Close ends the connection and, with mihf.ErrClosed, everything on it.
 func (c *Client) Close() error {
+	c.end()
 	if err := c.conn.Close(); err != nil && grpc.ErrClientConnClosing != err { //nolint:errorlint,staticcheck // gRPC's own sentinel, returned as it is
 		return err
 	}
 	return nil
+}
+
+// during returns a context that ends with ctx, with the client (the cause is
+// mihf.ErrClosed then), or by its cancel function.
+func (c *Client) during(ctx context.Context) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(mihf.ErrClosed) })
+	context.AfterFunc(own, func() { stop() })
+	return own, func() { cancel(nil) }
+}
+
+// errorOf turns an error of a call or stream into one of the vocabulary; nil stays nil.
+func (c *Client) errorOf(err error) error {
+	if err != nil && c.life.Err() != nil {
+		return fmt.Errorf("%w: by its client", mihf.ErrClosed)
+	}
+	return errorOf(err)
 }
 
 // decoder counts from now, the arrival of a message that was held so long.
@@ -119,7 +141,7 @@ func (c *Client) decoder(held time.Duration) conv.Decoder {
 func (c *Client) Snapshot(ctx context.Context) (*mihf.Snapshot, error) {
 	p, err := c.events.GetSnapshot(ctx, &mihv1.GetSnapshotRequest{})
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, c.errorOf(err)
 	}
 	return c.decoder(0).Snapshot(p.GetSnapshot())
 }
@@ -128,7 +150,7 @@ func (c *Client) Snapshot(ctx context.Context) (*mihf.Snapshot, error) {
 func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkStatus, error) {
 	p, err := c.commands.GetParameters(ctx, &mihv1.GetParametersRequest{Link: string(link)})
 	if err != nil {
-		return mihf.LinkStatus{}, errorOf(err)
+		return mihf.LinkStatus{}, c.errorOf(err)
 	}
 	return c.decoder(0).LinkStatus(p.GetStatus())
 }
@@ -136,14 +158,14 @@ func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkSta
 // ConfigureThresholds applies all items or none.
 func (c *Client) ConfigureThresholds(ctx context.Context, link mihf.LinkID, items []mihf.ThresholdConfig) error {
 	_, err := c.commands.ConfigureThresholds(ctx, &mihv1.ConfigureThresholdsRequest{Link: string(link), Items: conv.EncodeThresholds(items)})
-	return errorOf(err)
+	return c.errorOf(err)
 }
 
 // Status returns counts and conditions.
 func (c *Client) Status(ctx context.Context) (mihf.Status, error) {
 	p, err := c.admin.Status(ctx, &mihv1.StatusRequest{})
 	if err != nil {
-		return mihf.Status{}, errorOf(err)
+		return mihf.Status{}, c.errorOf(err)
 	}
 	return conv.DecodeStatus(p)
 }
@@ -152,7 +174,7 @@ func (c *Client) Status(ctx context.Context) (mihf.Status, error) {
 func (c *Client) Explain(ctx context.Context, id mihf.PredictionID) (*mihf.Explanation, error) {
 	p, err := c.admin.Explain(ctx, &mihv1.ExplainRequest{PredictionId: id.String()})
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, c.errorOf(err)
 	}
 	return c.decoder(0).Explanation(p)
 }

@@ -172,3 +172,74 @@ func TestFollowOverRestarts(t *testing.T) {
 	mark(4)
 	want(mihf.DeliverEvent, 4)
 }
+
+// "Close ends what is open on the client": with mihf.ErrClosed, and nothing dials again,
+// be the broker there or not.
+func TestCloseEndsWhatIsOpen(t *testing.T) {
+	for name, away := range map[string]bool{"connected": false, "broker away": true} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "s")
+			b, _ := runBroker(t, 1)
+			stopFront := serve(t, b, path)
+			c, err := Dial("unix://"+path, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()                                // once more
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // only a failure takes so long
+			defer cancel()
+			read, err := c.Follow(ctx, mihf.SubscribeRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer read.Close()
+			unread, err := c.Follow(ctx, mihf.SubscribeRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unread.Close()
+			a, err := c.Attach(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Close()
+			if _, err := read.Next(make([]mihf.Delivery, 1)); err != nil {
+				t.Fatal(err)
+			}
+			if away {
+				a.Close() // the broker would end it
+				stopFront()
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- readAll(read) }()
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := <-ended; !errors.Is(err, mihf.ErrClosed) {
+				t.Errorf("the feed that is read ends with %v", err)
+			}
+			<-unread.Done()
+			if err := unread.Err(); !errors.Is(err, mihf.ErrClosed) {
+				t.Errorf("the feed that nobody reads ends with %v", err)
+			}
+			if _, err := a.Next(make([]mihf.Delivery, 1)); !errors.Is(err, mihf.ErrClosed) {
+				t.Errorf("the attachment ends with %v", err)
+			}
+			if _, err := c.Follow(ctx, mihf.SubscribeRequest{}); !errors.Is(err, mihf.ErrClosed) {
+				t.Errorf("Follow on a closed client: %v", err)
+			}
+			if _, err := c.Snapshot(ctx); !errors.Is(err, mihf.ErrClosed) {
+				t.Errorf("Snapshot on a closed client: %v", err)
+			}
+		})
+	}
+}
+
+// readAll reads a feed to its end.
+func readAll(f mihf.Feed) error {
+	for buf := make([]mihf.Delivery, 8); ; {
+		if _, err := f.Next(buf); err != nil {
+			return err
+		}
+	}
+}

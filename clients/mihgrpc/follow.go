@@ -13,7 +13,25 @@ import (
 
 // Follow subscribes and keeps the subscription. See [clients.Follow].
 func (c *Client) Follow(ctx context.Context, req mihf.SubscribeRequest) (mihf.Feed, error) {
-	return clients.Follow(ctx, req, c.subscribe)
+	own, cancel := c.during(ctx)
+	f, err := clients.Follow(own, req, c.subscribe)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return feed{f, cancel}, nil
+}
+
+// feed is a subscription that ends with its client.
+type feed struct {
+	mihf.Feed
+	cancel context.CancelFunc
+}
+
+// Close ends the feed.
+func (f feed) Close() {
+	f.Feed.Close()
+	f.cancel()
 }
 
 // subscribe opens one stream and waits until the broker has taken the request.
@@ -25,7 +43,7 @@ func (c *Client) subscribe(ctx context.Context, req mihf.SubscribeRequest) (clie
 	}
 	if err != nil {
 		cancel()
-		return nil, errorOf(err)
+		return nil, c.errorOf(err)
 	}
 	return &stream{c: c, s: s, cancel: cancel}, nil
 }
@@ -58,7 +76,7 @@ func (s *stream) Next(buf []mihf.Delivery) (int, error) {
 	for {
 		p, err := s.s.Recv()
 		if err != nil {
-			return 0, errorOf(err)
+			return 0, s.c.errorOf(err)
 		}
 		if unknown(p) {
 			s.c.skipped.Add(1)

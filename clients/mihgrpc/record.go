@@ -22,7 +22,7 @@ func (c *Client) Record(ctx context.Context, write func(*mihf.Observation) error
 	defer cancel()
 	s, err := c.admin.Record(own)
 	if err != nil {
-		return 0, errorOf(err)
+		return 0, c.errorOf(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		time.AfterFunc(lastWord, cancel)
@@ -43,7 +43,7 @@ func (c *Client) record(s grpc.BidiStreamingClient[mihv1.RecordRequest, mihv1.Re
 		case errors.Is(err, io.EOF):
 			return lost, failed
 		case err != nil && failed == nil:
-			return lost, errorOf(err)
+			return lost, c.errorOf(err)
 		case err != nil:
 			return lost, failed
 		}
