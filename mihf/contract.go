@@ -162,7 +162,8 @@ type FlowStatus struct {
 
 // Explanation is why a prediction was announced and how it ended.
 type Explanation struct {
-	Prediction Prediction
+	Prediction Prediction // newest revision, with its outcome
+	Announced  Prediction // revision 0, as it was announced
 	Link       LinkID
 	Samples    []Sample // before and after, oldest first
 	Forecasts  []ForecastPoint

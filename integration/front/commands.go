@@ -92,7 +92,7 @@ func testStatusAndExplain(w *bed) {
 	}
 	x, err := c.Explain(w.ctx, id)
 	w.must(err)
-	if x.Prediction.ID != id || x.Link != wlan || len(x.Samples) == 0 || len(x.Decisions) == 0 {
+	if x.Prediction.ID != id || x.Announced.ID != id || x.Announced.Revision != 0 || x.Link != wlan || len(x.Samples) == 0 || len(x.Decisions) == 0 {
 		w.Errorf("explanation %+v", x)
 	}
 	_, err = c.Explain(w.ctx, mihf.PredictionID{Boot: boot, N: 999})

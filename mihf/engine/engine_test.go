@@ -84,10 +84,19 @@ func TestExplain(t *testing.T) {
 	if d := open.Decisions[1]; d.Flow != "f" || !strings.HasPrefix(d.Rule, "freeze: lead 305ms + 50ms to the next evaluation; P(loss before) 0.320 costs ") {
 		t.Errorf("%+v", d)
 	}
+	if open.Announced != open.Prediction || open.Announced.Revision != 0 {
+		t.Errorf("announced %+v, newest %+v", open.Announced, open.Prediction)
+	}
+	h.foresee(wlan, 1, 200*time.Millisecond)
+	h.advance(500 * time.Millisecond)
+	revised, err := h.e.Explain(pr)
+	if err != nil || revised.Announced != open.Announced || revised.Prediction.Revision == 0 || revised.Prediction.P50 >= open.Announced.P50 {
+		t.Errorf("announced %+v, newest %+v, error %v", revised.Announced, revised.Prediction, err)
+	}
 	h.foresee(wlan, 0, time.Second)
 	h.advance(2 * time.Second)
 	ended, err := h.e.Explain(pr)
-	if err != nil || ended.Prediction.Outcome != mihf.OutcomeRollback || ended.OutcomeAt != start.Add(30550*time.Millisecond) || len(ended.Samples) != 256 {
+	if err != nil || ended.Prediction.Outcome != mihf.OutcomeRollback || ended.Announced != open.Announced || ended.OutcomeAt != start.Add(31050*time.Millisecond) || len(ended.Samples) != 256 {
 		t.Fatalf("%+v, %v", ended.Prediction, err)
 	}
 	// What was handed out stays as it is, although its room is used again.

@@ -55,11 +55,11 @@ func quantile(c *mihf.Incidence, q float64) mihf.Opt[time.Duration] {
 
 // explanation is what is kept of one prediction; words are made when somebody asks.
 type explanation struct {
-	prediction mihf.Prediction
+	prediction mihf.Prediction // newest
+	announced  mihf.Prediction
 	link       mihf.LinkID
-	cause      mihf.Cause // at the announcement
-	p          float64    // its probability within the horizon then
-	rule       float64    // from which it was announced; 0: for a flow
+	p          float64 // probability of what was announced within the horizon then
+	rule       float64 // from which it was announced; 0: for a flow
 	decisions  [maxDecisions]decision
 	n          int
 	outcomeAt  mihf.Time
@@ -93,7 +93,7 @@ func (x *explanations) opened(l *link, p *mihf.Prediction, within time.Duration)
 	s := &x.ring[x.n%maxExplanations]
 	x.n++
 	*s = explanation{
-		prediction: *p, link: l.id, cause: p.Cause, p: l.forecast.Of(p.Cause).Within(within), rule: l.machine.AnnouncedBy(),
+		prediction: *p, announced: *p, link: l.id, p: l.forecast.Of(p.Cause).Within(within), rule: l.machine.AnnouncedBy(),
 		samples: s.samples[:0], forecasts: s.forecasts[:0],
 	}
 }
@@ -152,7 +152,7 @@ func (e *Engine) Explain(id mihf.PredictionID) (*mihf.Explanation, error) {
 		return nil, fmt.Errorf("%w: prediction %s; the last %d are kept", mihf.ErrNotFound, id, maxExplanations)
 	}
 	x := &mihf.Explanation{
-		Prediction: s.prediction, Link: s.link, OutcomeAt: s.outcomeAt,
+		Prediction: s.prediction, Announced: s.announced, Link: s.link, OutcomeAt: s.outcomeAt,
 		Samples: slices.Clone(s.samples), Forecasts: slices.Clone(s.forecasts),
 	}
 	if l := e.links[s.link]; s.outcomeAt == 0 && l != nil && l.history != nil {
@@ -166,7 +166,7 @@ func (e *Engine) Explain(id mihf.PredictionID) (*mihf.Explanation, error) {
 }
 
 func (e *Engine) announcement(s *explanation) string {
-	what := fmt.Sprintf("P(%v within %v) = %.2f", s.cause, e.cfg.Link.Horizon, s.p)
+	what := fmt.Sprintf("P(%v within %v) = %.2f", s.announced.Cause, e.cfg.Link.Horizon, s.p)
 	if s.rule == 0 {
 		return what + ", announced for the first flow whose rule fired"
 	}

@@ -39,7 +39,7 @@ func DecodeStatus(p *mihv1.StatusResponse) (mihf.Status, error) {
 // Explanation encodes an explanation.
 func (e Encoder) Explanation(x *mihf.Explanation) *mihv1.ExplainResponse {
 	return &mihv1.ExplainResponse{
-		Prediction: e.prediction(&x.Prediction), Link: text(x.Link), OutcomeAge: e.age(x.OutcomeAt),
+		Prediction: e.prediction(&x.Prediction), Announced: e.prediction(&x.Announced), Link: text(x.Link), OutcomeAge: e.age(x.OutcomeAt),
 		Samples: each(x.Samples, func(s *mihf.Sample) *mihv1.Sample {
 			return &mihv1.Sample{Age: e.age(s.At), Values: values(&s.Values), Poa: text(s.PoA)}
 		}),
@@ -68,12 +68,17 @@ func (d Decoder) Explanation(p *mihv1.ExplainResponse) (*mihf.Explanation, error
 			return mihf.Decision{At: r.ago("age", c.GetAge()), Flow: mihf.FlowID(c.GetFlow()), Rule: c.GetRule()}
 		}),
 	}
-	if q := p.GetPrediction(); q != nil {
-		failed := r.mark()
-		x.Prediction = r.open(q)
-		r.in("prediction", failed)
-	}
+	x.Prediction = r.revision("prediction", p.GetPrediction())
+	x.Announced = r.revision("announced", p.GetAnnounced())
 	return x, r.error()
+}
+
+func (r *reader) revision(field string, p *mihv1.Prediction) mihf.Prediction {
+	if p == nil {
+		return mihf.Prediction{}
+	}
+	defer r.in(field, r.mark())
+	return r.open(p)
 }
 
 func (r *reader) forecastPoint(p *mihv1.ForecastPoint) mihf.ForecastPoint {

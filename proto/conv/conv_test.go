@@ -82,7 +82,7 @@ func TestRoundTrip(t *testing.T) {
 	t.Run("explanation", rapid.MakeCheck(func(rt *rapid.T) {
 		g := gen{rt}
 		want := &mihf.Explanation{
-			Prediction: g.prediction(), Link: g.link(), OutcomeAt: g.when(),
+			Prediction: g.prediction(), Announced: g.prediction(), Link: g.link(), OutcomeAt: g.when(),
 			Samples: slice(g, func() mihf.Sample { return mihf.Sample{At: g.when(), Values: g.values(), PoA: g.poa()} }),
 			Forecasts: slice(g, func() mihf.ForecastPoint {
 				return mihf.ForecastPoint{At: g.when(), Within: g.span(), PLoss: g.float(0, 1), PHandover: g.float(0, 1), P50: opt(g, g.span)}

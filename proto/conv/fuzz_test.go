@@ -129,7 +129,8 @@ func FuzzRecordResponse(f *testing.F) {
 }
 
 func FuzzExplainResponse(f *testing.F) {
-	x := mihf.Explanation{Prediction: mihf.Prediction{ID: mihf.PredictionID{Boot: 1, N: 1}}, Samples: []mihf.Sample{{}}, Forecasts: []mihf.ForecastPoint{{}}}
+	p := mihf.Prediction{ID: mihf.PredictionID{Boot: 1, N: 1}}
+	x := mihf.Explanation{Prediction: p, Announced: p, Samples: []mihf.Sample{{}}, Forecasts: []mihf.ForecastPoint{{}}}
 	seed(f, Encoder{Now: now}.Explanation(&x))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p mihv1.ExplainResponse

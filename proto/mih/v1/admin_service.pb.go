@@ -287,6 +287,7 @@ type ExplainResponse struct {
 	Forecasts     []*ForecastPoint       `protobuf:"bytes,4,rep,name=forecasts,proto3" json:"forecasts,omitempty"`
 	Decisions     []*Decision            `protobuf:"bytes,5,rep,name=decisions,proto3" json:"decisions,omitempty"`
 	OutcomeAge    *durationpb.Duration   `protobuf:"bytes,6,opt,name=outcome_age,json=outcomeAge,proto3" json:"outcome_age,omitempty"`
+	Announced     *Prediction            `protobuf:"bytes,7,opt,name=announced,proto3" json:"announced,omitempty"` // revision 0; prediction is the newest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -359,6 +360,13 @@ func (x *ExplainResponse) GetDecisions() []*Decision {
 func (x *ExplainResponse) GetOutcomeAge() *durationpb.Duration {
 	if x != nil {
 		return x.OutcomeAge
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetAnnounced() *Prediction {
+	if x != nil {
+		return x.Announced
 	}
 	return nil
 }
@@ -727,7 +735,7 @@ const file_mih_v1_admin_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\"5\n" +
 	"\x0eExplainRequest\x12#\n" +
-	"\rprediction_id\x18\x01 \x01(\tR\fpredictionId\"\xa4\x02\n" +
+	"\rprediction_id\x18\x01 \x01(\tR\fpredictionId\"\xd6\x02\n" +
 	"\x0fExplainResponse\x122\n" +
 	"\n" +
 	"prediction\x18\x01 \x01(\v2\x12.mih.v1.PredictionR\n" +
@@ -737,7 +745,8 @@ const file_mih_v1_admin_service_proto_rawDesc = "" +
 	"\tforecasts\x18\x04 \x03(\v2\x15.mih.v1.ForecastPointR\tforecasts\x12.\n" +
 	"\tdecisions\x18\x05 \x03(\v2\x10.mih.v1.DecisionR\tdecisions\x12:\n" +
 	"\voutcome_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"outcomeAge\"n\n" +
+	"outcomeAge\x120\n" +
+	"\tannounced\x18\a \x01(\v2\x12.mih.v1.PredictionR\tannounced\"n\n" +
 	"\x06Sample\x12+\n" +
 	"\x03age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12%\n" +
 	"\x06values\x18\x02 \x03(\v2\r.mih.v1.ValueR\x06values\x12\x10\n" +
@@ -807,27 +816,28 @@ var file_mih_v1_admin_service_proto_depIdxs = []int32{
 	6,  // 5: mih.v1.ExplainResponse.forecasts:type_name -> mih.v1.ForecastPoint
 	7,  // 6: mih.v1.ExplainResponse.decisions:type_name -> mih.v1.Decision
 	10, // 7: mih.v1.ExplainResponse.outcome_age:type_name -> google.protobuf.Duration
-	10, // 8: mih.v1.Sample.age:type_name -> google.protobuf.Duration
-	13, // 9: mih.v1.Sample.values:type_name -> mih.v1.Value
-	10, // 10: mih.v1.ForecastPoint.age:type_name -> google.protobuf.Duration
-	10, // 11: mih.v1.ForecastPoint.within:type_name -> google.protobuf.Duration
-	10, // 12: mih.v1.ForecastPoint.time_to_loss_p10:type_name -> google.protobuf.Duration
-	10, // 13: mih.v1.ForecastPoint.time_to_loss_p50:type_name -> google.protobuf.Duration
-	10, // 14: mih.v1.ForecastPoint.time_to_loss_p90:type_name -> google.protobuf.Duration
-	10, // 15: mih.v1.Decision.age:type_name -> google.protobuf.Duration
-	10, // 16: mih.v1.RecordResponse.held:type_name -> google.protobuf.Duration
-	14, // 17: mih.v1.RecordResponse.observation:type_name -> mih.v1.Observation
-	0,  // 18: mih.v1.AdminService.Status:input_type -> mih.v1.StatusRequest
-	3,  // 19: mih.v1.AdminService.Explain:input_type -> mih.v1.ExplainRequest
-	8,  // 20: mih.v1.AdminService.Record:input_type -> mih.v1.RecordRequest
-	1,  // 21: mih.v1.AdminService.Status:output_type -> mih.v1.StatusResponse
-	4,  // 22: mih.v1.AdminService.Explain:output_type -> mih.v1.ExplainResponse
-	9,  // 23: mih.v1.AdminService.Record:output_type -> mih.v1.RecordResponse
-	21, // [21:24] is the sub-list for method output_type
-	18, // [18:21] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	12, // 8: mih.v1.ExplainResponse.announced:type_name -> mih.v1.Prediction
+	10, // 9: mih.v1.Sample.age:type_name -> google.protobuf.Duration
+	13, // 10: mih.v1.Sample.values:type_name -> mih.v1.Value
+	10, // 11: mih.v1.ForecastPoint.age:type_name -> google.protobuf.Duration
+	10, // 12: mih.v1.ForecastPoint.within:type_name -> google.protobuf.Duration
+	10, // 13: mih.v1.ForecastPoint.time_to_loss_p10:type_name -> google.protobuf.Duration
+	10, // 14: mih.v1.ForecastPoint.time_to_loss_p50:type_name -> google.protobuf.Duration
+	10, // 15: mih.v1.ForecastPoint.time_to_loss_p90:type_name -> google.protobuf.Duration
+	10, // 16: mih.v1.Decision.age:type_name -> google.protobuf.Duration
+	10, // 17: mih.v1.RecordResponse.held:type_name -> google.protobuf.Duration
+	14, // 18: mih.v1.RecordResponse.observation:type_name -> mih.v1.Observation
+	0,  // 19: mih.v1.AdminService.Status:input_type -> mih.v1.StatusRequest
+	3,  // 20: mih.v1.AdminService.Explain:input_type -> mih.v1.ExplainRequest
+	8,  // 21: mih.v1.AdminService.Record:input_type -> mih.v1.RecordRequest
+	1,  // 22: mih.v1.AdminService.Status:output_type -> mih.v1.StatusResponse
+	4,  // 23: mih.v1.AdminService.Explain:output_type -> mih.v1.ExplainResponse
+	9,  // 24: mih.v1.AdminService.Record:output_type -> mih.v1.RecordResponse
+	22, // [22:25] is the sub-list for method output_type
+	19, // [19:22] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_mih_v1_admin_service_proto_init() }

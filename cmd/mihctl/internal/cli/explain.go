@@ -66,10 +66,15 @@ func report(x *mihf.Explanation, wall func(mihf.Time) string) []string {
 	rows := [][]string{
 		{"prediction", fmt.Sprintf("%s, revision %d: %s of %s", p.ID, p.Revision, p.Cause, show.Name(x.Link))},
 		{"announced", wall(p.OpenedAt)},
-		{"because", show.Text(conv.ReasonText(p))},
-		{"expected", fmt.Sprintf("p10 %s, p50 %s, p90 %s after the newest revision, P %s", show.Span(p.P10), show.Span(p.P50), show.Span(p.P90), show.Probability(p.Confidence))},
-		{"outcome", outcome(x)},
+		{"because", show.Text(conv.ReasonText(&x.Announced))},
+		{"expected", expected(&x.Announced)},
 	}
+	if p.Revision != x.Announced.Revision {
+		rows = append(rows,
+			[]string{"newest", fmt.Sprintf("after %s: %s", show.Span(p.RevisedAt.Sub(p.OpenedAt)), show.Text(conv.ReasonText(p)))},
+			[]string{"expected", expected(p)})
+	}
+	rows = append(rows, []string{"outcome", outcome(x)})
 	lines := show.Table(rows)
 	lines = append(lines, plots(x)...)
 	lines = append(lines, "", "Decisions")
@@ -83,6 +88,11 @@ func report(x *mihf.Explanation, wall func(mihf.Time) string) []string {
 		rows = append(rows, []string{"  " + offset(d.At, p.OpenedAt), who, show.Text(d.Rule)})
 	}
 	return append(lines, show.Table(rows)...)
+}
+
+// expected shows when a revision expects the loss, from its own moment.
+func expected(p *mihf.Prediction) string {
+	return fmt.Sprintf("p10 %s, p50 %s, p90 %s, P %s", show.Span(p.P10), show.Span(p.P50), show.Span(p.P90), show.Probability(p.Confidence))
 }
 
 func outcome(x *mihf.Explanation) string {
