@@ -46,7 +46,7 @@ var (
 	clockAt  = regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d{3}\b`)
 	flowID   = regexp.MustCompile(`\b[0-9A-Z]{26}\b`)
 	drawn    = regexp.MustCompile(`[▁▂▃▄▅▆▇█·]+`)
-	goOf     = regexp.MustCompile(`"(version|revision|go|platform)":"[^"]*",?`)
+	goOf     = regexp.MustCompile(`"(version|go|platform)":"[^"]*",?`)
 )
 
 // rough leaves out what differs from run to run: times, measured numbers, ids.

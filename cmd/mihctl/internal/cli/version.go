@@ -3,25 +3,21 @@ package cli
 import (
 	"context"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"mihf.dev/cmd/internal/wiring"
 )
 
 // version is what version prints.
 type version struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
 
 func (v version) String() string {
-	s := "mihctl " + v.Version
-	if v.Revision != "" {
-		s += " (" + v.Revision + ")"
-	}
-	return s + " " + v.Go + " " + v.Platform
+	return "mihctl " + v.Version + " " + v.Go + " " + v.Platform
 }
 
 func (a *app) versionCommand() *cobra.Command {
@@ -38,18 +34,5 @@ func (a *app) versionCommand() *cobra.Command {
 }
 
 func thisVersion() version {
-	v := version{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return v
-	}
-	if m := info.Main.Version; m != "" && m != "(devel)" {
-		v.Version = m
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v.Revision = s.Value
-		}
-	}
-	return v
+	return version{Version: wiring.Version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 }
