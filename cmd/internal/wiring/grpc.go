@@ -68,7 +68,11 @@ func NewGRPC(c *config.GRPC, socket string, b front.Broker, log *slog.Logger) (*
 			_ = l.Close() // the error that brought us here says more
 		}
 	}
-	l, err := grpcfront.ListenUnix(socket, c.Mode, groupOf(c))
+	group := groupOf(c)
+	if _, err := user.LookupGroup(group); group != "" && err != nil {
+		log.Info("the socket keeps its owner's group: the group is not there", "group", group)
+	}
+	l, err := grpcfront.ListenUnix(socket, c.Mode, group)
 	if err != nil {
 		return nil, err
 	}

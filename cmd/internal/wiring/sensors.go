@@ -36,8 +36,10 @@ func rtnlOptions(s *config.Rtnl, o Options) rtnl.Options {
 	if settle == 0 {
 		settle = -1 * time.Nanosecond // at once; to the sensor, 0 is its default
 	}
+	log, seed := o.logger().With("sensor", rtnl.Name), rand.Uint64()
+	log.Debug("random choices begin", "seed", seed)
 	return rtnl.Options{
-		Clock: o.Clock, Log: o.logger().With("sensor", rtnl.Name), Seed: rand.Uint64(),
+		Clock: o.Clock, Log: log, Seed: seed,
 		Settle: settle, Reconcile: s.Reconcile, BufferBytes: s.BufferBytes,
 	}
 }

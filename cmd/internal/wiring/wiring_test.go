@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -10,6 +11,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"log/slog"
 	"math/big"
 	"net"
 	"os"
@@ -172,6 +175,37 @@ func TestAssembly(t *testing.T) {
 	stop()
 	if _, err := os.Stat(a.Socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket is left: %v", err)
+	}
+}
+
+// What is chosen for the user is in the log: the seed of the random choices, and that the
+// socket's group does not exist.
+func TestChoicesAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	o := Options{
+		Socket: filepath.Join(t.TempDir(), "s"),
+		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	c := config.Defaults()
+	c.GRPC.Group = "no such group"
+	r := rtnlOptions(&c.Sensors.Rtnl, o)
+	b, err := NewBroker(&c, Options{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewGRPC(&c.GRPC, o.Socket, b, o.Logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(run); err != nil { // closes the listener
+		t.Error(err)
+	}
+	for _, want := range []string{fmt.Sprintf("level=DEBUG msg=\"random choices begin\" sensor=rtnl seed=%d\n", r.Seed), `group="no such group"`} {
+		if strings.Count(out.String(), want) != 1 {
+			t.Errorf("the log has not %q once:\n%s", want, out.String())
+		}
 	}
 }
 
