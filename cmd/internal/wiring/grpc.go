@@ -2,8 +2,6 @@ package wiring
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,29 +28,6 @@ func Check(c *config.Config) error {
 		}
 	}
 	return err
-}
-
-// TLS returns the gRPC front's side of mutual TLS, or nil where it doesn't listen on TCP.
-func TLS(c *config.GRPC) (*tls.Config, error) {
-	if c.Listen == "" {
-		return nil, nil
-	}
-	cert, err := tls.LoadX509KeyPair(c.Cert, c.Key)
-	if err != nil {
-		return nil, fmt.Errorf("grpc.cert %s, grpc.key %s: %w", c.Cert, c.Key, err)
-	}
-	pem, err := os.ReadFile(c.ClientCA)
-	if err != nil {
-		return nil, fmt.Errorf("grpc.client_ca: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("grpc.client_ca %s: has no certificate in PEM form", c.ClientCA)
-	}
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert},
-		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-	}, nil
 }
 
 // NewGRPC opens the gRPC front's listeners: the socket and, where configured, TCP. The

@@ -234,7 +234,7 @@ func TestAssembleFails(t *testing.T) {
 // TestTLS: only a client with a certificate of the authority gets in over TCP.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
-	pair := certificate(t, dir)
+	certificate(t, dir)
 	c := config.Defaults()
 	c.Sensors = config.Sensors{}
 	c.GRPC = config.GRPC{
@@ -246,12 +246,8 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer start(t, a.Tasks...)()
-	ask := func(certs ...tls.Certificate) error {
-		roots := x509.NewCertPool()
-		roots.AddCert(pair.Leaf)
-		client, err := mihgrpc.Dial(c.GRPC.Listen, mihgrpc.Options{TLS: &tls.Config{
-			MinVersion: tls.VersionTLS13, RootCAs: roots, ServerName: "localhost", Certificates: certs,
-		}})
+	ask := func(side *tls.Config) error {
+		client, err := mihgrpc.Dial(c.GRPC.Listen, mihgrpc.Options{TLS: side})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,16 +255,23 @@ func TestTLS(t *testing.T) {
 		_, err = client.Snapshot(t.Context())
 		return err
 	}
-	if err := ask(pair); err != nil {
+	side, err := ClientTLS(c.GRPC.Cert, c.GRPC.Key, c.GRPC.ClientCA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(side); err != nil {
 		t.Error(err)
 	}
-	if err := ask(); err == nil {
+	if side.Certificates = nil; ask(side) == nil {
 		t.Error("a client without a certificate got in")
 	}
 	if err := os.WriteFile(dir+"/cert.pem", []byte("nothing"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := TLS(&c.GRPC); err == nil || !strings.Contains(err.Error(), "grpc.cert") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := ClientTLS(dir+"/cert.pem", dir+"/key.pem", dir+"/cert.pem"); err == nil || !strings.Contains(err.Error(), "--cert "+dir) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -284,7 +287,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // certificate writes a certificate that is its own authority, and its key.
-func certificate(t *testing.T, dir string) tls.Certificate {
+func certificate(t *testing.T, dir string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -305,16 +308,11 @@ func certificate(t *testing.T, dir string) tls.Certificate {
 			t.Fatal(err)
 		}
 	}
-	pair, err := tls.X509KeyPair(cert, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
 }
 
 func template() *x509.Certificate {
 	return &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},

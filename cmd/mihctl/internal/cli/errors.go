@@ -56,6 +56,12 @@ func (a *app) explained(ctx context.Context, err error) error {
 				"join the group that owns " + path + " (usually mihf), or run as root",
 			}
 		}
+		if strings.Contains(err.Error(), "tls: ") { // gRPC gives the reason as text only
+			return hinted{
+				fmt.Errorf("no trust between us and %s: %w", where, err),
+				"each side must name the authority of the other's certificate: --ca here, grpc.client_ca in the daemon's configuration",
+			}
+		}
 		return hinted{fmt.Errorf("no daemon answers at %s: %w", where, err), "start mihfd, or give --address"}
 	case errors.Is(err, mihf.ErrPermission):
 		return hinted{err, "root and the daemon's own user may do this, and those to whom its configuration grants it"}
