@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -62,8 +63,8 @@ func Dial(address string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	creds := insecure.NewCredentials() // a unix socket: the kernel authenticates
-	target := "unix://" + addr
+	creds := insecure.NewCredentials()                        // a unix socket: the kernel authenticates
+	target := (&url.URL{Scheme: "unix", Path: addr}).String() // with what a path may hold escaped
 	if network != "unix" {
 		if o.TLS == nil {
 			return nil, fmt.Errorf("address %q: TCP needs TLS with a client certificate", address)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,6 +51,8 @@ type bed struct {
 	dir    string
 	client *mihgrpc.Client
 	daemon *exec.Cmd
+	// answered is how long the daemon took from its start to its first snapshot.
+	answered time.Duration
 
 	mu   sync.Mutex // guards the following
 	news *sync.Cond
@@ -91,6 +94,7 @@ func (b *bed) start() {
 	cmd := exec.CommandContext(context.Background(), mihfd, "-config", b.file("mihfd.toml"))
 	cmd.Env = append(os.Environ(), "STATE_DIRECTORY="+b.file("state"), "XDG_RUNTIME_DIR="+b.dir)
 	cmd.Stdout, cmd.Stderr = log, log
+	begin := time.Now()
 	if err := b.node.Do(cmd.Start); err != nil {
 		b.t.Fatal(err)
 	}
@@ -107,7 +111,24 @@ func (b *bed) start() {
 			b.t.Logf("daemon's log:\n%s", log)
 		}
 	})
+	b.listening()
 	b.snapshot("anything: the daemon answers", func(*mihf.Snapshot) bool { return true })
+	b.answered = time.Since(begin)
+}
+
+// listening waits until the socket takes connections, so that the client need not try again.
+func (b *bed) listening() {
+	b.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		c, err := new(net.Dialer).DialContext(b.t.Context(), "unix", b.socket())
+		if err == nil {
+			_ = c.Close() // was only to see
+			return
+		}
+		if time.Now().After(deadline) {
+			b.t.Fatalf("the daemon does not listen: %v", err)
+		}
+	}
 }
 
 func (b *bed) signal(s os.Signal) {

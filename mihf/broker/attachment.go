@@ -96,8 +96,8 @@ func (b *Broker) register(now mihf.Time, a *attachment, spec mihf.FlowSpec, owne
 	if old != nil && old.owner != owner {
 		return mihf.Registration{}, fmt.Errorf("%w: flow %s", mihf.ErrExists, spec.ID)
 	}
-	if len(a.flows) >= b.cfg.MaxFlows && (old == nil || old.to != a) {
-		return mihf.Registration{}, fmt.Errorf("%w: %d flows on one attachment", mihf.ErrLimit, b.cfg.MaxFlows)
+	if old == nil && b.owned[owner] >= b.cfg.MaxFlows {
+		return mihf.Registration{}, fmt.Errorf("%w: uid %d has %d flows; see [broker] max_flows", mihf.ErrLimit, owner, b.cfg.MaxFlows)
 	}
 	frozen := false
 	if old != nil {
@@ -113,12 +113,18 @@ func (b *Broker) register(now mihf.Time, a *attachment, spec mihf.FlowSpec, owne
 	}
 	reg.Frozen = frozen
 	b.sessions[spec.ID] = &session{to: a, owner: owner}
+	b.owned[owner]++
 	a.flows[spec.ID] = struct{}{}
 	return reg, nil
 }
 
 // release ends a registration; in the loop.
 func (b *Broker) release(a *attachment, id mihf.FlowID) {
+	if s := b.sessions[id]; s != nil {
+		if b.owned[s.owner]--; b.owned[s.owner] == 0 {
+			delete(b.owned, s.owner)
+		}
+	}
 	delete(b.sessions, id)
 	delete(a.flows, id)
 	b.engine.Unregister(id)

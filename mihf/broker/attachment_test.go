@@ -200,6 +200,14 @@ func TestFlowsAreBounded(t *testing.T) {
 			t.Errorf("got %v, want ErrLimit", err)
 		}
 		b.register(a, spec) // the same again needs no room
+		again := b.attach(alice)
+		if _, err := again.Register(quick); !errors.Is(err, mihf.ErrLimit) {
+			t.Errorf("on another attachment of the same user: got %v, want ErrLimit", err)
+		}
+		b.register(b.attach(bob), quick) // another user has room of his own
+		a.Close()
+		synctest.Wait()
+		b.register(again, quick)
 	})
 }
 

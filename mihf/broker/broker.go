@@ -30,7 +30,7 @@ type Config struct {
 	Replay         int // events and hints kept for resuming; queue.DefaultKept
 	Reports        int // reports and detections kept; queue.DefaultLoose
 	MaxSubscribers int // subscriptions and attachments together; 4096
-	MaxFlows       int // of one attachment; 4096
+	MaxFlows       int // of one user, well below Replay: their hints come at once; 1024
 	Mailbox        int // hints that may wait for an attachment, and 8 more for each flow; 1024
 }
 
@@ -38,7 +38,7 @@ func (c *Config) setDefaults() {
 	for _, d := range []struct {
 		v *int
 		n int
-	}{{&c.Inputs, 1024}, {&c.MaxSubscribers, 4096}, {&c.MaxFlows, 4096}, {&c.Mailbox, 1024}} {
+	}{{&c.Inputs, 1024}, {&c.MaxSubscribers, 4096}, {&c.MaxFlows, 1024}, {&c.Mailbox, 1024}} {
 		if *d.v <= 0 {
 			*d.v = d.n
 		}
@@ -76,6 +76,7 @@ type Broker struct {
 	input     mihf.Observation // the one being taken
 	handed    mihf.Delivery    // what handlers are given
 	sessions  map[mihf.FlowID]*session
+	owned     map[uint32]int // flows of each user
 	attached  map[*attachment]struct{}
 	feeds     []*feed // with some that have ended
 	handlers  []*handler
@@ -100,7 +101,7 @@ func New(cfg Config) *Broker {
 		cfg: cfg, inputs: make(chan mihf.Observation, cfg.Inputs), requests: make(chan *request, 64),
 		turn:    newSleeper(),
 		stopped: make(chan struct{}), log: queue.NewLog(cfg.Replay, cfg.Reports),
-		engine: engine.New(cfg.Engine), sessions: map[mihf.FlowID]*session{}, attached: map[*attachment]struct{}{},
+		engine: engine.New(cfg.Engine), sessions: map[mihf.FlowID]*session{}, owned: map[uint32]int{}, attached: map[*attachment]struct{}{},
 		started: cfg.Clock.Now(),
 	}
 }

@@ -136,7 +136,7 @@ type Metrics struct {
 // Defaults returns the configuration in force where nothing is configured.
 func Defaults() Config {
 	return Config{
-		Broker: Broker{Inputs: 1024, Replay: 4096, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 4096, Mailbox: 1024},
+		Broker: Broker{Inputs: 1024, Replay: 4096, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 1024, Mailbox: 1024},
 		Link: Link{
 			Settle: 30 * time.Millisecond, RoamWithhold: 3 * time.Second,
 			HoldDown: 5 * time.Second, RouteHold: 5 * time.Second, AddressHold: 3 * time.Second,
