@@ -126,7 +126,7 @@ func serve(t *testing.T, b *broker.Broker, path string) (stop func()) {
 // A connection that is lost loses nothing: the subscription resumes where it was. A
 // broker that was restarted is seen by a gap and a snapshot.
 func TestFollowOverRestarts(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s")
+	path := filepath.Join(t.TempDir(), "s #1 %41?")
 	b, stopBroker := runBroker(t, 1)
 	stopFront := serve(t, b, path)
 	c, err := Dial("unix://"+path, Options{})
