@@ -103,31 +103,20 @@ func testStatusAndExplain(w *bed) {
 func testRecord(w *bed) {
 	c := w.dial(w.T, admin)
 	ctx, stop := context.WithCancel(w.ctx)
-	defer stop()
 	enough := errors.New("enough")
 	var got []mihf.Observation
-	started := make(chan struct{})
 	var sensor sync.WaitGroup
 	defer sensor.Wait()
-	sensor.Go(func() {
-		for w.ctx.Err() == nil { // the recorder has no other way to say that it is there
-			select {
-			case <-started:
-				w.see(facts(true))
-				w.see(rssi(-77))
-				return
-			default:
-				w.see(mihf.Observation{Kind: mihf.ObsScan})
-			}
+	defer stop()
+	sensor.Go(func() { // again and again: a recorder cannot say when it is there, and may miss some
+		for ctx.Err() == nil {
+			w.see(facts(true))
+			w.see(rssi(-77))
+			time.Sleep(time.Millisecond)
 		}
 	})
-	first := true
 	lost, err := c.Record(ctx, func(o *mihf.Observation) error {
-		if first {
-			first = false
-			close(started)
-		}
-		if o.Kind != mihf.ObsScan {
+		if next := []mihf.ObservationKind{mihf.ObsLink, mihf.ObsRadio}[len(got)]; o.Kind == next {
 			got = append(got, *o)
 		}
 		if len(got) == 2 {
