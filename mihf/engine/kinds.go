@@ -13,7 +13,7 @@ func (e *Engine) leadsTo(k mihf.ObservationKind) mihf.KindSet {
 	case mihf.ObsAssociation:
 		return mihf.Kinds(mihf.LinkUp, mihf.LinkDown, mihf.LinkHandoverComplete)
 	case mihf.ObsRadio:
-		s := mihf.Kinds(mihf.LinkParametersReport)
+		s := mihf.Kinds(mihf.LinkParametersReport, mihf.LinkHandoverComplete) // a sample names its point of attachment
 		if e.cfg.NewPredictor != nil {
 			s |= mihf.Kinds(mihf.LinkGoingDown, mihf.LinkEventRollback, mihf.PredictionExpired)
 		}
