@@ -18,6 +18,8 @@ type Client interface {
 	Snapshot(ctx context.Context) (*mihf.Snapshot, error)
 	// Parameters returns the newest values of a link (Link_Get_Parameters).
 	Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkStatus, error)
+	// Information returns what is known of points of attachment (MIH_Get_Information).
+	Information(ctx context.Context, req mihf.InformationRequest) (*mihf.Information, error)
 	// ConfigureThresholds applies all items or none (Link_Configure_Thresholds).
 	ConfigureThresholds(ctx context.Context, link mihf.LinkID, items []mihf.ThresholdConfig) error
 	// Status returns counts and conditions.

@@ -43,6 +43,7 @@ type Client struct {
 	events   mihv1.EventServiceClient
 	flows    mihv1.TransportServiceClient
 	commands mihv1.CommandServiceClient
+	info     mihv1.InformationServiceClient
 	admin    mihv1.AdminServiceClient
 	skipped  atomic.Uint64
 	refused  atomic.Uint64
@@ -81,7 +82,7 @@ func Dial(address string, o Options) (*Client, error) {
 	life, end := context.WithCancel(context.Background())
 	return &Client{
 		life: life, end: end, conn: conn, clock: o.Clock, events: mihv1.NewEventServiceClient(conn), flows: mihv1.NewTransportServiceClient(conn),
-		commands: mihv1.NewCommandServiceClient(conn), admin: mihv1.NewAdminServiceClient(conn),
+		commands: mihv1.NewCommandServiceClient(conn), info: mihv1.NewInformationServiceClient(conn), admin: mihv1.NewAdminServiceClient(conn),
 	}, nil
 }
 
@@ -154,6 +155,15 @@ func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkSta
 		return mihf.LinkStatus{}, c.errorOf(err)
 	}
 	return c.decoder(0).LinkStatus(p.GetStatus())
+}
+
+// Information returns what is known of points of attachment.
+func (c *Client) Information(ctx context.Context, req mihf.InformationRequest) (*mihf.Information, error) {
+	p, err := c.info.GetInformation(ctx, conv.EncodeInformationRequest(&req))
+	if err != nil {
+		return nil, c.errorOf(err)
+	}
+	return c.decoder(0).Information(p)
 }
 
 // ConfigureThresholds applies all items or none.

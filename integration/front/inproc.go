@@ -38,6 +38,11 @@ func (c InProcess) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkS
 	return c.Broker.Parameters(ctx, c.Caller, link)
 }
 
+// Information returns what is known of points of attachment.
+func (c InProcess) Information(ctx context.Context, req mihf.InformationRequest) (*mihf.Information, error) {
+	return c.Broker.Information(ctx, c.Caller, req)
+}
+
 // ConfigureThresholds applies all items or none.
 func (c InProcess) ConfigureThresholds(ctx context.Context, link mihf.LinkID, items []mihf.ThresholdConfig) error {
 	return c.Broker.ConfigureThresholds(ctx, c.Caller, link, items)

@@ -29,6 +29,8 @@ func Run(t *testing.T, f Front) {
 		{"Thresholds", nil, testThresholds},
 		{"ThresholdsRefused", nil, testThresholdsRefused},
 		{"Parameters", nil, testParameters},
+		{"Information", nil, testInformation},
+		{"InformationRefused", nil, testInformationRefused},
 		{"StatusAndExplain", nil, testStatusAndExplain},
 		{"Record", nil, testRecord},
 		{"Registration", nil, testRegistration},

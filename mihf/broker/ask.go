@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"mihf.dev/mihf"
 )
@@ -26,6 +28,21 @@ func (b *Broker) Parameters(ctx context.Context, _ mihf.Caller, link mihf.LinkID
 		return s, stopped
 	}
 	return s, err
+}
+
+// Information returns what is known of points of attachment.
+func (b *Broker) Information(ctx context.Context, _ mihf.Caller, req mihf.InformationRequest) (*mihf.Information, error) {
+	if err := req.Check(); err != nil {
+		return nil, b.refused(err)
+	}
+	var out *mihf.Information
+	if err := b.do(ctx, func(now mihf.Time) { out = b.engine.Information(now, &req) }); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out.PoAs, func(x, y mihf.PoAInformation) int { // many: not in the loop
+		return cmp.Or(cmp.Compare(y.LastHeard, x.LastHeard), cmp.Compare(x.Link, y.Link), cmp.Compare(x.PoA, y.PoA))
+	})
+	return out, nil
 }
 
 // ConfigureThresholds applies all items to a link or none.
@@ -69,6 +86,7 @@ func (b *Broker) Status(ctx context.Context, _ mihf.Caller) (mihf.Status, error)
 	err := b.do(ctx, func(now mihf.Time) {
 		links, flows := b.engine.Counts()
 		refused := b.engine.Refused()
+		_, lost := b.engine.Learned()
 		s = mihf.Status{
 			Version: b.cfg.Version, Node: b.Node(), Boot: b.Boot(), Uptime: now.Sub(b.started), Sequence: b.engine.Sequence(),
 			Links: links, Flows: flows, Sensors: append([]mihf.SensorCondition(nil), b.engine.Sensors()...),
@@ -82,6 +100,8 @@ func (b *Broker) Status(ctx context.Context, _ mihf.Caller) (mihf.Status, error)
 			{Name: "mihf_broker_refused_requests_total", Value: b.counts.refused.Load()},
 			{Name: "mihf_engine_refused_links_total", Value: refused.Links},
 			{Name: "mihf_engine_refused_sensors_total", Value: refused.Sensors},
+			{Name: "mihf_info_forgotten_poas_total", Value: lost.Forgotten},
+			{Name: "mihf_info_refused_observations_total", Value: lost.Refused},
 		}
 	})
 	return s, err

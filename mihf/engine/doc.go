@@ -11,8 +11,8 @@
 //   - A Freeze that follows from a forecast names its prediction, and has a higher
 //     sequence than the Link_Going_Down that announced it.
 //   - The same inputs give the same outputs, bit for bit.
-//   - Nothing grows without bound: links, flows, sensors, explanations and what is kept for
-//     them are limited, and what is refused is counted.
+//   - Nothing grows without bound: links, flows, sensors, points of attachment, explanations
+//     and what is kept for them are limited, and what is refused is counted.
 //   - From a radio observation to the hints it causes nothing is allocated once the
 //     buffers have their size.
 //   - An input never overtakes what was due before it; after Advance nothing is due.

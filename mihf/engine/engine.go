@@ -6,6 +6,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/hint"
+	"mihf.dev/mihf/info"
 	"mihf.dev/mihf/linkstate"
 	"mihf.dev/mihf/queue"
 	"mihf.dev/mihf/route"
@@ -68,6 +69,7 @@ type Engine struct {
 	vertical [2]mihf.LinkID // the newest handover between links, from and to
 	sensors  []mihf.SensorCondition
 	explain  explanations
+	info     *info.Store
 	refused  Refused
 	kinds    mihf.KindSet // of event that what was observed can lead to
 
@@ -87,7 +89,7 @@ type Refused struct{ Links, Sensors uint64 }
 func New(cfg Config) *Engine {
 	e := &Engine{
 		cfg: cfg, ids: linkstate.IDs{Boot: cfg.Boot}, links: map[mihf.LinkID]*link{},
-		table: route.NewTable(), policy: hint.New(cfg.Hint, cfg.Boot), kinds: always,
+		table: route.NewTable(), policy: hint.New(cfg.Hint, cfg.Boot), kinds: always, info: info.New(info.DefaultLimit),
 	}
 	e.egress[1].IPv6 = true
 	return e

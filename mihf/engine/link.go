@@ -98,6 +98,7 @@ func (e *Engine) observeLink(now mihf.Time, l *link, o *mihf.Observation) {
 		e.policy.Lost(now, l.id, gone, &e.hints)
 	}
 	e.flush(now)
+	defer e.learn(now, l, o) // what is urgent comes first
 	if gone {
 		e.forget(l)
 		e.reviewAll(now)

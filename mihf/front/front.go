@@ -28,6 +28,8 @@ type Broker interface {
 	Snapshot(ctx context.Context, who mihf.Caller) (*mihf.Snapshot, error)
 	// Parameters returns the newest values of a link (Link_Get_Parameters).
 	Parameters(ctx context.Context, who mihf.Caller, link mihf.LinkID) (mihf.LinkStatus, error)
+	// Information returns what is known of points of attachment (MIH_Get_Information).
+	Information(ctx context.Context, who mihf.Caller, req mihf.InformationRequest) (*mihf.Information, error)
 	// ConfigureThresholds applies all items or none (Link_Configure_Thresholds).
 	ConfigureThresholds(ctx context.Context, who mihf.Caller, link mihf.LinkID, items []mihf.ThresholdConfig) error
 	// Status returns counts and conditions.

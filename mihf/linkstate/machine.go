@@ -125,10 +125,10 @@ func (m *Machine) Observe(now mihf.Time, o *mihf.Observation, ev *Events) {
 		m.observeGone(now, o.Gone, ev)
 	case mihf.ObsAssociation:
 		if o.Association != nil {
-			m.observeAssociation(now, taken(now, o), o.Association, ev)
+			m.observeAssociation(now, Taken(now, o), o.Association, ev)
 		}
 	case mihf.ObsRadio:
-		at := taken(now, o)
+		at := Taken(now, o)
 		if o.PoA != "" && o.PoA != m.poa && at.Before(m.poaAt) {
 			return // of the point of attachment that was left meanwhile
 		}
@@ -136,7 +136,7 @@ func (m *Machine) Observe(now mihf.Time, o *mihf.Observation, ev *Events) {
 		m.observeValues(now, at, &o.Values, ev)
 	case mihf.ObsDetected:
 		if o.Detected != nil {
-			ev.add(taken(now, o), m.link, mihf.LinkDetected).Detected = o.Detected
+			ev.add(Taken(now, o), m.link, mihf.LinkDetected).Detected = o.Detected
 		}
 	case mihf.ObsHandover:
 		m.observeOrder(now, o.PoA, ev)
@@ -144,8 +144,8 @@ func (m *Machine) Observe(now mihf.Time, o *mihf.Observation, ev *Events) {
 	}
 }
 
-// taken returns when what was observed was true, never in the future.
-func taken(now mihf.Time, o *mihf.Observation) mihf.Time {
+// Taken returns when what was observed was true, never in the future.
+func Taken(now mihf.Time, o *mihf.Observation) mihf.Time {
 	return min(o.At.Add(-max(o.Age, 0)), now)
 }
 
@@ -214,6 +214,9 @@ func (m *Machine) Facts() *mihf.LinkFacts { return m.facts }
 
 // PoA returns the point of attachment; "" if it is not known.
 func (m *Machine) PoA() mihf.PoA { return m.poa }
+
+// SSID returns the network; nil if it is not known.
+func (m *Machine) SSID() []byte { return m.ssid }
 
 // LCI returns the link's characteristics; nil if nothing is known.
 func (m *Machine) LCI() *mihf.LCI { return m.lci }

@@ -79,6 +79,11 @@ func TestRoundTrip(t *testing.T) {
 		got, err := dec.LCI(wire(rt, enc.LCI(&want), &mihv1.Lci{}))
 		wantSame(rt, want, got, err)
 	}))
+	t.Run("information", rapid.MakeCheck(func(rt *rapid.T) {
+		want := gen{rt}.information()
+		got, err := dec.Information(wire(rt, enc.Information(want), &mihv1.GetInformationResponse{}))
+		wantSame(rt, want, got, err)
+	}))
 	t.Run("explanation", rapid.MakeCheck(func(rt *rapid.T) {
 		g := gen{rt}
 		want := &mihf.Explanation{
@@ -104,6 +109,11 @@ func TestRoundTripRequests(t *testing.T) {
 		g := gen{rt}
 		want := mihf.FlowUpdate{Flow: g.flowID(), RTT: opt(g, g.span), LocalDrain: opt(g, g.span), Lead: opt(g, g.span), Tuples: slice(g, g.endpoints), Link: opt(g, g.link)}
 		got, err := DecodeFlowUpdate(wire(rt, EncodeFlowUpdate(&want), &mihv1.FlowUpdate{}))
+		wantSame(rt, want, got, err)
+	}))
+	t.Run("information_request", rapid.MakeCheck(func(rt *rapid.T) {
+		want := gen{rt}.informationRequest()
+		got, err := DecodeInformationRequest(wire(rt, EncodeInformationRequest(&want), &mihv1.GetInformationRequest{}))
 		wantSame(rt, want, got, err)
 	}))
 	t.Run("registration", rapid.MakeCheck(func(rt *rapid.T) {

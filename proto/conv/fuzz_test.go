@@ -89,6 +89,37 @@ func FuzzConfigureThresholds(f *testing.F) {
 	})
 }
 
+func FuzzGetInformationRequest(f *testing.F) {
+	seed(f, &mihv1.GetInformationRequest{Links: []string{"wifi-00000001"}, Ssids: [][]byte{{0xff}, {}}, Poas: []string{"02:00:00:00:00:01"}})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p mihv1.GetInformationRequest
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		q, err := DecodeInformationRequest(&p)
+		wantInvalid(t, err)
+		if err == nil {
+			again, err := DecodeInformationRequest(EncodeInformationRequest(&q))
+			wantSame(t, q, again, err)
+		}
+	})
+}
+
+func FuzzGetInformationResponse(f *testing.F) {
+	enc := Encoder{Now: now}
+	seed(f, enc.Information(&mihf.Information{At: now, PoAs: []mihf.PoAInformation{
+		{PoA: "02:00:00:00:00:01", SSID: []byte{}, Readings: []mihf.Reading{{Value: -60, At: now}}, LCI: &mihf.LCI{}},
+	}}))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p mihv1.GetInformationResponse
+		if proto.Unmarshal(b, &p) != nil {
+			return
+		}
+		_, err := Decoder{Now: now}.Information(&p)
+		wantInvalid(t, err)
+	})
+}
+
 // What a broker sends may be of another version or damaged.
 func FuzzSubscribeResponse(f *testing.F) {
 	enc := Encoder{Now: now}

@@ -340,3 +340,22 @@ func (g gen) linkStatus() mihf.LinkStatus {
 		Prediction: opt(g, g.prediction), Forecast: maybe(g, g.forecast), LCI: maybe(g, g.lci), HoldDown: g.bool(),
 	}
 }
+
+func (g gen) information() *mihf.Information {
+	return &mihf.Information{At: g.when(), Forgotten: g.u64(), PoAs: slice(g, func() mihf.PoAInformation {
+		return mihf.PoAInformation{
+			PoA: g.poa(), Link: g.link(), SSID: g.ssid(), FirstHeard: g.when(), LastHeard: g.when(), Attached: g.bool(), Attachments: g.u64(),
+			LCI: maybe(g, g.lci), Readings: slice(g, func() mihf.Reading {
+				return mihf.Reading{Parameter: mihf.ParamRSSI, Value: g.float(-110, -10), At: g.when()}
+			}),
+		}
+	})}
+}
+
+func (g gen) informationRequest() mihf.InformationRequest {
+	return mihf.InformationRequest{
+		Links: slice(g, func() mihf.LinkID { return mihf.NewLinkID(mihf.LinkWiFi, g.text()) }),
+		SSIDs: slice(g, g.octets),
+		PoAs:  slice(g, func() mihf.PoA { return "02:" + g.poa() }),
+	}
+}

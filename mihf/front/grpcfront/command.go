@@ -23,6 +23,19 @@ func (s *Server) GetParameters(ctx context.Context, req *mihv1.GetParametersRequ
 	return &mihv1.GetParametersResponse{Status: s.encoder().LinkStatus(&l)}, nil
 }
 
+// GetInformation sends what is known of points of attachment (MIH_Get_Information).
+func (s *Server) GetInformation(ctx context.Context, req *mihv1.GetInformationRequest) (*mihv1.GetInformationResponse, error) {
+	q, err := conv.DecodeInformationRequest(req)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	i, err := s.broker.Information(ctx, callerOf(ctx), q)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return s.encoder().Information(i), nil
+}
+
 // ConfigureThresholds applies all items or none (Link_Configure_Thresholds).
 func (s *Server) ConfigureThresholds(ctx context.Context, req *mihv1.ConfigureThresholdsRequest) (*mihv1.ConfigureThresholdsResponse, error) {
 	link, err := conv.DecodeLink(req.GetLink())

@@ -68,6 +68,10 @@ func (b *fake) Parameters(_ context.Context, who mihf.Caller, link mihf.LinkID) 
 	return mihf.LinkStatus{Link: link}, b.note(who)
 }
 
+func (b *fake) Information(_ context.Context, who mihf.Caller, _ mihf.InformationRequest) (*mihf.Information, error) {
+	return &mihf.Information{At: 900}, b.note(who)
+}
+
 func (b *fake) ConfigureThresholds(_ context.Context, who mihf.Caller, _ mihf.LinkID, _ []mihf.ThresholdConfig) error {
 	return b.note(who)
 }

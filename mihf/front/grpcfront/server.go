@@ -72,6 +72,7 @@ type Server struct {
 	mihv1.UnimplementedEventServiceServer
 	mihv1.UnimplementedTransportServiceServer
 	mihv1.UnimplementedCommandServiceServer
+	mihv1.UnimplementedInformationServiceServer
 	mihv1.UnimplementedAdminServiceServer
 
 	o       Options
@@ -121,6 +122,7 @@ func New(o Options) (*Server, error) {
 	mihv1.RegisterEventServiceServer(s.grpc, s)
 	mihv1.RegisterTransportServiceServer(s.grpc, s)
 	mihv1.RegisterCommandServiceServer(s.grpc, s)
+	mihv1.RegisterInformationServiceServer(s.grpc, s)
 	mihv1.RegisterAdminServiceServer(s.grpc, s)
 	for name := range s.grpc.GetServiceInfo() {
 		s.health.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
