@@ -10,6 +10,8 @@
 //     or does not remember so far back, a snapshot follows.
 //   - It ends when its context ends, when it or its client is closed, or when the broker
 //     refuses it (mihf.ErrPermission, ErrInvalid, ErrNotFound).
+//   - A request with Present ends with io.EOF once it has all that it asked for. Where the
+//     connection is lost before, what was published meanwhile belongs to it.
 //
 // # Limits
 //

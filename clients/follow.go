@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -12,7 +13,8 @@ import (
 
 // Stream is one connection's part of a subscription.
 type Stream interface {
-	// Next waits for deliveries, as mihf.Feed does; an error ends the stream.
+	// Next waits for deliveries, as mihf.Feed does; an error ends the stream. io.EOF says
+	// that a request with Present has all that it asked for.
 	Next(buf []mihf.Delivery) (int, error)
 	Close()
 }
@@ -85,7 +87,7 @@ func (f *follower) Next(buf []mihf.Delivery) (int, error) {
 		n, err := f.stream.Next(buf)
 		if err != nil {
 			f.lost(err)
-			if refused(err) {
+			if refused(err) || (f.req.Present && errors.Is(err, io.EOF)) {
 				f.finish(err)
 			}
 			continue

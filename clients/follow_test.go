@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,6 +117,12 @@ func TestFollow(t *testing.T) {
 			asked: []string{"after 0 of 0", "after 7 of 1", "after 7 of 1"},
 		},
 		{
+			name:  "ended in good order, though nothing was said of an end",
+			parts: []part{{batches: batch(snapshot(1, 5)), end: io.EOF}, {batches: batch(event(1, 5, 7))}},
+			want:  []string{"snapshot 5", "7"},
+			asked: []string{"after 0 of 0", "after 5 of 1"},
+		},
+		{
 			name:  "resumed from the caller's place",
 			req:   mihf.SubscribeRequest{After: 7, Boot: 1},
 			parts: []part{{batches: batch(event(1, 7, 8))}},
@@ -192,14 +199,18 @@ func TestFollowEnds(t *testing.T) {
 		{"refused at first", part{refused: mihf.ErrPermission}, mihf.ErrPermission},
 		{"not reached at first", part{refused: mihf.ErrClosed}, mihf.ErrClosed},
 		{"refused later", part{end: mihf.ErrInvalid}, mihf.ErrInvalid},
+		{"has all", part{end: io.EOF}, io.EOF},
 	} {
 		s := &server{parts: []part{tc.part}}
-		f, err := Follow(t.Context(), mihf.SubscribeRequest{}, s.open)
+		f, err := Follow(t.Context(), mihf.SubscribeRequest{Present: true}, s.open)
 		if err == nil {
 			_, err = f.Next(make([]mihf.Delivery, 1))
 		}
 		if !errors.Is(err, tc.want) {
 			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+		if len(s.asked) != 1 {
+			t.Errorf("%s: asked %d times, want once", tc.name, len(s.asked))
 		}
 	}
 }

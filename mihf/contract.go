@@ -40,6 +40,9 @@ type SubscribeRequest struct {
 	Links []LinkID // empty: all
 	Kinds KindSet  // empty: all
 	Hints bool     // also the hints of the flows that the caller may see
+	// Present ends the subscription with io.EOF behind what was published before it began:
+	// after the snapshot, or after what followed After.
+	Present bool
 }
 
 // DeliveryKind says what a [Delivery] carries.
@@ -91,7 +94,8 @@ func (d *Delivery) Sequence() uint64 {
 // called by any, more than once.
 type Feed interface {
 	// Next waits until something is there and fills buf; it returns how many. It ends
-	// with ErrSlow, ErrClosed or the error of the context given at subscription.
+	// with ErrSlow, ErrClosed or the error of the context given at subscription; io.EOF
+	// where a request with Present has all that it asked for.
 	Next(buf []Delivery) (int, error)
 	// Done is closed when the feed has ended, also while its reader is busy elsewhere
 	// (a front whose Send is blocked by a peer that stopped reading).

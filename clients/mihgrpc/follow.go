@@ -2,6 +2,8 @@ package mihgrpc
 
 import (
 	"context"
+	"errors"
+	"io"
 
 	"google.golang.org/grpc"
 
@@ -75,6 +77,9 @@ type stream struct {
 func (s *stream) Next(buf []mihf.Delivery) (int, error) {
 	for {
 		p, err := s.s.Recv()
+		if errors.Is(err, io.EOF) { // the broker ended the stream in good order
+			return 0, io.EOF
+		}
 		if err != nil {
 			return 0, s.c.errorOf(err)
 		}

@@ -1,6 +1,7 @@
 package mihgrpc
 
 import (
+	"errors"
 	"io"
 	"testing"
 
@@ -50,6 +51,9 @@ func TestUnknownKindsLeaveNoHole(t *testing.T) {
 		if d := &buf[0]; d.Previous != want.previous || d.Sequence() != want.sequence {
 			t.Errorf("delivery %d behind %d, want %d behind %d", d.Sequence(), d.Previous, want.sequence, want.previous)
 		}
+	}
+	if _, err := s.Next(buf[:]); !errors.Is(err, io.EOF) {
+		t.Errorf("behind the last: %v, want io.EOF", err)
 	}
 	if c.Skipped() != 4 {
 		t.Errorf("%d skipped, want 4", c.Skipped())

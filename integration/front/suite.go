@@ -20,6 +20,7 @@ func Run(t *testing.T, f Front) {
 		{"Order", nil, testOrder},
 		{"Filter", nil, testFilter},
 		{"Resume", nil, testResume},
+		{"Present", nil, testPresent},
 		{"ResumeOtherRun", nil, testResumeOtherRun},
 		{"ResumeTooFarBack", shortReplay, testResumeTooFarBack},
 		{"SlowReader", shortReplay, testSlowReader},

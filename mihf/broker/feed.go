@@ -80,11 +80,11 @@ func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Ca
 	if req.Boot == b.Boot() {
 		c, ok := b.log.Resume(filter, req.After)
 		if ok {
-			f.cursor = c
+			f.place(c, req)
 			return nil
 		}
 	}
-	f.cursor = b.log.Start(filter)
+	f.place(b.log.Start(filter), req)
 	snapshot := b.engine.Snapshot(now, b.sees(who))
 	previous := uint64(0)
 	if why := b.cannotResume(req); why != "" {
@@ -96,6 +96,13 @@ func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Ca
 	}
 	f.pending = append(f.pending, mihf.Delivery{Kind: mihf.DeliverSnapshot, Previous: previous, Snapshot: snapshot})
 	return nil
+}
+
+// place gives the feed its cursor.
+func (f *feed) place(c queue.Cursor, req *mihf.SubscribeRequest) {
+	if f.cursor = c; req.Present {
+		f.b.log.Bound(&f.cursor)
+	}
 }
 
 // cannotResume says why a subscription that asked for it begins with a snapshot instead;
@@ -163,13 +170,13 @@ func (f *feed) lookUp() {
 // take reads from the log into buf.
 func (f *feed) take() {
 	n, err := f.b.log.Read(&f.cursor, f.buf)
-	if err != nil {
-		f.n, f.err = failed, err
-		return
-	}
-	if f.n = n; n < len(f.buf) {
+	switch {
+	case n == 0 && err != nil:
+		n, f.err = failed, err
+	case err == nil && n < len(f.buf):
 		f.read = f.b.log.Last()
 	}
+	f.n = n
 }
 
 // Close ends the feed with mihf.ErrClosed.

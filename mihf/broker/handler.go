@@ -18,10 +18,11 @@ type handler struct {
 	gone   atomic.Bool
 }
 
-// Handle calls f in the loop (so perhaps within somebody's Observe) for each event and hint that req passes, until cancel. f must
-// not block, and must neither keep nor change what it is given. There is no snapshot and
-// no resuming, and nothing is conflated. Cancel may be called by any goroutine, by f too,
-// and more than once: no call of f begins after it, but one may be under way.
+// Handle calls f in the loop (so perhaps within somebody's Observe) for each event and hint
+// that req passes, until cancel. f must not block, and must neither keep nor change what it
+// is given. There is no snapshot and no resuming, so After, Boot and Present mean nothing,
+// and nothing is conflated. Cancel may be called by any goroutine, by f too, and more than
+// once: no call of f begins after it, but one may be under way.
 func (b *Broker) Handle(ctx context.Context, who mihf.Caller, req mihf.SubscribeRequest, f func(*mihf.Delivery)) (cancel func(), err error) {
 	filter, err := route.NewFilter(&req, who, &b.cfg.Access)
 	if err != nil {

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"slices"
 
@@ -22,14 +23,15 @@ type Filter interface {
 type Cursor struct {
 	// What every delivery needs comes first, within a cache line: a hundred readers that
 	// have each other's core and cache in turn wait for little else.
-	last   uint64 // sequence of the last delivery
-	kept   uint64 // next place to look at
-	loose  uint64
-	passed uint64 // DropOldest items before loose
-	owed   uint64 // sequence of the oldest thing to make up for; none if there is none
-	whole  mihf.KindSet
-	filter Filter
+	last  uint64 // sequence of the last delivery
+	kept  uint64 // next place to look at; none: a bounded cursor has left the ring
+	loose uint64
+	owed  uint64 // sequence of the oldest thing to make up for; none if there is none
+	until bound
+	whole mihf.KindSet
 
+	filter    Filter
+	passed    uint64 // DropOldest items before loose
 	behind    []behind
 	lost      lost
 	skipped   map[*series]uint32 // how many of a series were passed over; nil: none
@@ -64,7 +66,7 @@ func (x *lost) more(last, to, items uint64) {
 func (l *Log) Start(f Filter) Cursor {
 	return Cursor{
 		filter: f, whole: f.Whole(), kept: l.kept.head, loose: l.loose.head, passed: l.detections.appended,
-		last: l.last, owed: none,
+		last: l.last, owed: none, until: unbounded,
 	}
 }
 
@@ -96,7 +98,9 @@ func (l *Log) Resume(f Filter, after uint64) (c Cursor, ok bool) {
 }
 
 // Unread returns how many items of any kind the cursor has not looked at.
-func (l *Log) Unread(c *Cursor) uint64 { return l.kept.head - c.kept + l.loose.head - c.loose }
+func (l *Log) Unread(c *Cursor) uint64 {
+	return l.kept.head - min(c.kept, l.kept.head) + l.loose.head - min(c.loose, l.loose.head)
+}
 
 // Overrun reports whether a never-drop item fell out of the ring before the cursor
 // looked at it.
@@ -106,7 +110,8 @@ func (l *Log) Overrun(c *Cursor) bool { return c.kept < l.kept.tail }
 func (c *Cursor) Conflated() uint64 { return c.conflated }
 
 // Read fills buf with what follows and returns how many; fewer than len(buf) means that
-// all is read. It fails with mihf.ErrSlow once a never-drop item was lost.
+// all is read. It fails with mihf.ErrSlow once the cursor is overrun. With the last items
+// of a bounded cursor, and ever after, comes io.EOF.
 func (l *Log) Read(c *Cursor, buf []mihf.Delivery) (int, error) {
 	if l.Overrun(c) {
 		return 0, fmt.Errorf("%w: fell %d items behind", mihf.ErrSlow, l.Unread(c))
@@ -126,6 +131,9 @@ func (l *Log) Read(c *Cursor, buf []mihf.Delivery) (int, error) {
 		if delivered {
 			n++
 		}
+	}
+	if c.until != unbounded && l.leaveRead(c) {
+		return n, io.EOF
 	}
 	return n, nil
 }
@@ -147,7 +155,7 @@ func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
 	switch {
 	case c.owed < first:
 		return true, c.makeUp(d)
-	case first == none:
+	case first > c.until.sequence || first == none:
 		return false, false
 	case first == keptSeq:
 		c.kept++
@@ -185,7 +193,7 @@ func (c *Cursor) offerLoose(d *mihf.Delivery, it *looseItem) bool {
 		return false
 	case it.series == nil:
 		c.deliver(d, &it.event, 0)
-	case it.series.newest.Sequence != it.event.Sequence:
+	case it.series.newest.Sequence != it.event.Sequence && it.series.newest.Sequence <= c.until.sequence:
 		if c.skipped == nil {
 			c.skipped = map[*series]uint32{}
 		}
@@ -259,16 +267,16 @@ func (c *Cursor) stateGap(d *mihf.Delivery) {
 // were lost.
 func (l *Log) catchUp(c *Cursor) {
 	c.loose = l.loose.tail
-	if n := l.detections.dropped; n > c.passed {
+	if n := min(l.detections.dropped, c.until.detections); n > c.passed {
 		if c.filter.Kind(mihf.LinkDetected) {
-			c.lost.more(c.last, l.detections.newest, n-c.passed)
+			c.lost.more(c.last, min(l.detections.newest, c.until.detected), n-c.passed)
 		}
 		c.passed = n
 	}
 	oldest := l.loose.at(l.loose.tail).event.Sequence
 	c.behind = c.behind[:0]
 	for s := l.newest.ends.older; s != l.newest.ends && s.newest.Sequence > c.last; s = s.older {
-		if s.newest.Sequence < oldest && c.passes(&s.newest) {
+		if s.newest.Sequence < oldest && s.newest.Sequence <= c.until.sequence && c.passes(&s.newest) {
 			c.behind = append(c.behind, behind{s, s.newest.Sequence})
 		}
 	}

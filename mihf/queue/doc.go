@@ -19,6 +19,9 @@
 //     order of the newest that is lost.
 //   - Resuming behind a sequence delivers what follows it under the same rules, or is
 //     refused where a NeverDrop item that followed it is gone.
+//   - A bounded cursor delivers what was in the log when it was bounded, by the same rules,
+//     and then io.EOF. Of a series that goes on meanwhile it delivers what is still in the
+//     ring, one by one.
 //   - Append and Read allocate nothing once the rings have their size. A series allocates
 //     when it is first seen; conflating it, one counter per cursor that fell behind.
 //

@@ -36,6 +36,7 @@ type Log struct {
 // detections counts the DropOldest items.
 type detections struct {
 	appended uint64 // ever
+	last     uint64 // sequence of the newest of those
 	dropped  uint64 // fell out of the ring
 	newest   uint64 // sequence of the newest of those that fell out
 }
@@ -76,6 +77,7 @@ func (l *Log) AppendEvent(e *mihf.Event) {
 		it.series = l.newest.remember(e)
 	} else {
 		l.detections.appended++
+		l.detections.last = e.Sequence
 	}
 }
 

@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"testing"
 
@@ -101,7 +102,21 @@ type twinCursor struct {
 	lost   mihf.Gap
 	stood  map[int]int // items of a series, by its beginning, not delivered since one was
 	outran bool
+	bound  int // where it ends in the list; 0: nowhere
 	real   queue.Cursor
+}
+
+// end returns where the cursor ends in the list as it is.
+func (c *twinCursor) end(w *twin) int {
+	if c.bound > 0 {
+		return c.bound
+	}
+	return len(w.list)
+}
+
+// newer returns whether the cursor delivers a newer item of the same series.
+func (c *twinCursor) newer(w *twin, i int) bool {
+	return w.newer(i) && w.newest[w.list[i].born] < c.end(w)
 }
 
 // catchUp notes what a cursor misses that the ring outran: the newest of those series
@@ -112,14 +127,14 @@ func (w *twin) catchUp(c *twinCursor, here []bool) {
 		oldest++
 	}
 	outran := false
-	for i := max(c.next, c.looked); i < oldest; i++ {
+	for i := max(c.next, c.looked); i < min(oldest, c.end(w)); i++ {
 		outran = outran || w.list[i].admission() != mihf.NeverDrop
 	}
 	if !outran {
 		return
 	}
 	c.looked = oldest
-	for i := c.next; i < oldest; i++ {
+	for i := c.next; i < min(oldest, c.end(w)); i++ {
 		if w.list[i].admission() == mihf.NewestOnly && !w.newer(i) && w.forgotten(i) {
 			c.done[i] = true
 		}
@@ -131,7 +146,7 @@ func (w *twin) catchUp(c *twinCursor, here []bool) {
 func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands []int, slow bool) {
 	here := w.here()
 	w.catchUp(c, here)
-	for i := c.next; i < len(w.list); i++ {
+	for i := c.next; i < c.end(w); i++ {
 		it := &w.list[i]
 		switch adm := it.admission(); {
 		case here[i] || c.done[i]:
@@ -147,10 +162,12 @@ func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands
 					c.lost.To = it.seq
 				}
 				c.done[i] = true
+			} else if w.newest[it.born] >= c.end(w) {
+				c.done[i] = true // replaced by one that is not for this cursor
 			}
 		}
 	}
-	for i := c.next; i < len(w.list) && len(seqs) < room; i++ {
+	for i := c.next; i < c.end(w) && len(seqs) < room; i++ {
 		it := &w.list[i]
 		if c.lost.To != 0 && c.lost.To < it.seq {
 			seqs, gaps, stands = append(seqs, c.lost.To), append(gaps, true), append(stands, 0)
@@ -165,7 +182,7 @@ func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands
 		}
 		n := 0
 		if it.admission() == mihf.NewestOnly {
-			if w.newer(i) {
+			if c.newer(w, i) {
 				c.stood[it.born]++
 				continue
 			}
@@ -175,7 +192,7 @@ func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands
 		seqs, gaps, stands = append(seqs, it.seq), append(gaps, false), append(stands, n)
 		c.last = it.seq
 	}
-	if c.lost.To != 0 && c.next == len(w.list) && len(seqs) < room {
+	if c.lost.To != 0 && c.next == c.end(w) && len(seqs) < room {
 		seqs, gaps, stands = append(seqs, c.lost.To), append(gaps, true), append(stands, 0)
 		c.last, c.lost = c.lost.To, mihf.Gap{}
 	}
@@ -212,7 +229,7 @@ func TestLikeTwin(t *testing.T) {
 		}
 		m := &model{log: queue.NewLogOf(w.kept, w.loose, w.series), twin: w}
 		t.Repeat(map[string]func(*rapid.T){
-			"append": m.append, "burst": m.burst, "hint": m.hint, "start": m.start, "resume": m.resume, "read": m.read, "read on": m.read,
+			"append": m.append, "burst": m.burst, "hint": m.hint, "start": m.start, "resume": m.resume, "bound": m.bound, "read": m.read, "read on": m.read,
 		})
 	})
 }
@@ -296,6 +313,26 @@ func (m *model) resume(t *rapid.T) {
 	}
 }
 
+// bound ends a cursor behind what there is.
+func (m *model) bound(t *rapid.T) {
+	if len(m.cursors) == 0 || len(m.twin.list) == 0 {
+		t.Skip("no cursor, or nothing to end behind")
+	}
+	c := rapid.SampledFrom(m.cursors).Draw(t, "cursor")
+	if c.bound == 0 && !m.log.Overrun(&c.real) {
+		c.bound = len(m.twin.list)
+		m.log.Bound(&c.real)
+	}
+}
+
+// over checks that a cursor which said io.EOF has nothing more to say.
+func (m *model) over(t *rapid.T, c *twinCursor) {
+	seqs, _, _, slow := m.twin.read(c, 1000)
+	if n, err := m.log.Read(&c.real, make([]mihf.Delivery, 1)); len(seqs) > 0 || slow || n != 0 || !errors.Is(err, io.EOF) || m.log.Overrun(&c.real) {
+		t.Fatalf("behind the end: %d, %v; the twin has %d, slow %v", n, err, len(seqs), slow)
+	}
+}
+
 func (m *model) read(t *rapid.T) {
 	if len(m.cursors) == 0 {
 		t.Skip("no cursor")
@@ -327,6 +364,12 @@ func (m *model) read(t *rapid.T) {
 	}
 	if d := cmp.Diff(seqs, gotSeqs) + cmp.Diff(gaps, gotGaps); d != "" {
 		t.Fatalf("deliveries (-want +got):\n%s", d)
+	}
+	if errors.Is(err, io.EOF) {
+		m.over(t, c)
+		m.cursors = append(m.cursors[:i], m.cursors[i+1:]...)
+	} else if c.bound > 0 && n < len(buf) {
+		t.Fatalf("all is read up to the bound: %v, want io.EOF", err)
 	}
 	if n < len(buf) && c.real.Skipped() > 0 {
 		t.Fatalf("all is read, and %d series are counted still", c.real.Skipped())

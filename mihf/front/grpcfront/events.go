@@ -2,6 +2,8 @@ package grpcfront
 
 import (
 	"context"
+	"errors"
+	"io"
 	"time"
 
 	"google.golang.org/grpc"
@@ -42,6 +44,9 @@ func (s *Server) Subscribe(req *mihv1.SubscribeRequest, stream grpc.ServerStream
 	buf := make([]mihf.Delivery, batch)
 	for {
 		n, err := feed.Next(buf)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
 		if err != nil {
 			return statusOf(err)
 		}
