@@ -319,7 +319,7 @@ func (m *model) bound(t *rapid.T) {
 		t.Skip("no cursor, or nothing to end behind")
 	}
 	c := rapid.SampledFrom(m.cursors).Draw(t, "cursor")
-	if c.bound == 0 && !m.log.Overrun(&c.real) {
+	if c.bound == 0 {
 		c.bound = len(m.twin.list)
 		m.log.Bound(&c.real)
 	}
