@@ -70,7 +70,7 @@ func (a *app) root() *cobra.Command {
 	f.BoolVar(&a.json, "json", false, "print messages as JSON, one object a line")
 	f.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the daemon's answer")
 	root.AddCommand(
-		a.statusCommand(), a.linksCommand(), a.lciCommand(), a.eventsCommand(), a.watchCommand(), a.hintsCommand(), a.getCommand(), a.thresholdCommand(),
+		a.statusCommand(), a.linksCommand(), a.lciCommand(), a.infoCommand(), a.eventsCommand(), a.watchCommand(), a.hintsCommand(), a.getCommand(), a.thresholdCommand(),
 		a.recordCommand(), a.replayCommand(), a.explainCommand(), a.benchCommand(), a.benchServerCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
@@ -78,15 +78,21 @@ func (a *app) root() *cobra.Command {
 
 // wants takes exactly the arguments with these names.
 func wants(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) < len(names):
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(names) {
 			return fmt.Errorf("%s is missing", strings.Join(names[len(args):], " and "))
-		case len(args) > len(names):
-			return fmt.Errorf("%q is one argument too many", args[len(names)])
-		default:
-			return nil
 		}
+		return mayTake(len(names))(cmd, args)
+	}
+}
+
+// mayTake takes up to n arguments.
+func mayTake(n int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) > n {
+			return fmt.Errorf("%q is one argument too many", args[n])
+		}
+		return nil
 	}
 }
 
