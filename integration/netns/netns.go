@@ -115,11 +115,20 @@ func onOwnThread(f func() error) error {
 // processes that it starts belong to the namespace; goroutines that it starts do not.
 func (n *NS) Do(f func() error) error {
 	return onOwnThread(func() error {
-		if err := vnetns.Set(n.Handle); err != nil {
-			return fmt.Errorf("netns: enter: %w", err)
+		if err := n.Enter(); err != nil {
+			return err
 		}
 		return f()
 	})
+}
+
+// Enter puts the calling thread into the namespace. The caller has locked its goroutine to
+// the thread and lets the thread end with it.
+func (n *NS) Enter() error {
+	if err := vnetns.Set(n.Handle); err != nil {
+		return fmt.Errorf("netns: enter: %w", err)
+	}
+	return nil
 }
 
 // Link returns the link with that name.

@@ -1,0 +1,126 @@
+package daemons
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// ErrUnsupported says that this machine or user cannot do what a test wants.
+var ErrUnsupported = errors.New("unsupported here")
+
+// Command returns a program with its arguments, not yet started: "nats-server" and "nats"
+// in the versions of .tools, "dbus-daemon" and "busctl" of the host or of the cache. It
+// skips the test where the program cannot be had.
+func Command(t testing.TB, name string, args ...string) *exec.Cmd {
+	t.Helper()
+	found, err := find(name)
+	if errors.Is(err, ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.Background(), found.path, args...)
+	if found.libraries != "" {
+		cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+found.libraries)
+	}
+	return cmd
+}
+
+// A program is where one lies and what its loader has to know.
+type program struct {
+	path      string
+	libraries string // "": the host's
+}
+
+// programs are looked for once, by name.
+var programs = map[string]func() (program, error){
+	"dbus-daemon": sync.OnceValues(func() (program, error) { return debian("dbus-daemon") }),
+	"busctl":      sync.OnceValues(func() (program, error) { return debian("busctl") }),
+	"nats-server": sync.OnceValues(func() (program, error) { return built("nats-server") }),
+	"nats":        sync.OnceValues(func() (program, error) { return built("nats") }),
+}
+
+func find(name string) (program, error) {
+	look, ok := programs[name]
+	if !ok {
+		return program{}, fmt.Errorf("daemons: no program %q", name)
+	}
+	return look()
+}
+
+// built builds a tool into Go's build cache, which makes parallel tests share it.
+func built(name string) (program, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return program{}, err
+	}
+	// With -n "go tool" builds the tool and prints where it lies.
+	cmd := exec.CommandContext(context.Background(), "go", "tool", "-modfile=.tools/"+name+"/go.mod", "-n", name)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w\n%s", err, exit.Stderr)
+		}
+		return program{}, fmt.Errorf("daemons: build %s: %w", name, err)
+	}
+	return program{path: strings.TrimSpace(string(out))}, nil
+}
+
+// moduleRoot is the folder with go.mod, from that of the package under test upwards.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("daemons: %w", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("daemons: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
+
+// debian finds a program of the host, else in the cache that .ci/daemons fills.
+func debian(name string) (program, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return program{path: path}, nil
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return program{}, fmt.Errorf("daemons: %w", err)
+	}
+	root := filepath.Join(cache, "mihf", "daemons", "root")
+	path := filepath.Join(root, "usr", "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		return program{}, fmt.Errorf("%w: %s is neither in PATH nor fetched; on Debian \"make deps\" fetches it: %w", ErrUnsupported, name, err)
+	}
+	libraries, err := libraryFolders(root)
+	return program{path: path, libraries: libraries}, err
+}
+
+// libraryFolders lists the folders below root with shared libraries, for the loader.
+func libraryFolders(root string) (string, error) {
+	var folders []string
+	for _, pattern := range []string{"lib/*-linux-*", "usr/lib/*-linux-*", "usr/lib/*-linux-*/systemd"} {
+		match, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			return "", fmt.Errorf("daemons: %w", err)
+		}
+		folders = append(folders, match...)
+	}
+	return strings.Join(folders, ":"), nil
+}
