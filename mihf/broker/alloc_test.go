@@ -24,7 +24,7 @@ func TestNoAllocation(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	feed := b.subscribe(alice, mihf.SubscribeRequest{})
+	feed := b.subscribe(alice, mihf.SubscribeRequest{Hints: true})
 	buf := make([]mihf.Delivery, 8)
 	round := func(kinds ...int) func() {
 		return func() {

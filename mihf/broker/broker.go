@@ -27,10 +27,11 @@ type Config struct {
 	Version    string
 
 	Inputs         int // observations that may wait for the loop; 1024
-	Replay         int // events and hints kept for resuming; queue.DefaultKept
+	Replay         int // events kept for resuming; queue.DefaultKept
+	Hints          int // hints kept for resuming; queue.DefaultHints
 	Reports        int // reports and detections kept; queue.DefaultLoose
 	MaxSubscribers int // subscriptions and attachments together; 4096
-	MaxFlows       int // of one user, well below Replay: their hints come at once; 1024
+	MaxFlows       int // of one user; where a link is lost, the hints to all of its flows come at once; 1024
 	Mailbox        int // hints that may wait for an attachment, and 8 more for each flow; 1024
 }
 
@@ -100,7 +101,7 @@ func New(cfg Config) *Broker {
 	return &Broker{
 		cfg: cfg, inputs: make(chan mihf.Observation, cfg.Inputs), requests: make(chan *request, 64),
 		turn:    newSleeper(),
-		stopped: make(chan struct{}), log: queue.NewLog(cfg.Replay, cfg.Reports),
+		stopped: make(chan struct{}), log: queue.NewLog(queue.Sizes{Kept: cfg.Replay, Hints: cfg.Hints, Loose: cfg.Reports}),
 		engine: engine.New(cfg.Engine), sessions: map[mihf.FlowID]*session{}, owned: map[uint32]int{}, attached: map[*attachment]struct{}{},
 		started: cfg.Clock.Now(),
 	}
@@ -254,7 +255,7 @@ func (b *Broker) publish() {
 	}
 	b.mu.Unlock()
 	b.published.Store(items[len(items)-1].Sequence)
-	if b.unchecked += len(items); b.unchecked >= b.log.Kept()/16 {
+	if b.unchecked += len(items); b.unchecked >= b.log.Room()/16 {
 		b.unchecked = 0
 		b.endOverrun()
 	}

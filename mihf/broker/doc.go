@@ -34,7 +34,8 @@
 //
 // The number of subscriptions, attachments and flows is bounded. A subscriber is closed as
 // slow by what it has not looked at, whether its filter passes it or not. A burst of more
-// than [Config.Replay] events and hints at once ends all subscriptions, but no attachment.
+// than [Config.Replay] events at once ends all subscriptions, one of more than
+// [Config.Hints] hints those that follow hints; neither ends an attachment.
 //
 // When Run ends, frozen flows are thawed to recovery; subscribers and attachments read
 // what is left and then get mihf.ErrClosed. Their Done is closed then, so a front whose

@@ -228,15 +228,19 @@ func (f *feed) serve() {
 // endOverrun ends the feeds that the log outran, also those whose reader is busy
 // elsewhere; in the loop.
 func (b *Broker) endOverrun() {
-	var slow []*feed
+	type late struct {
+		*feed
+		by uint64
+	}
+	var slow []late
 	b.mu.Lock() // readers move their cursors under its read side
 	for _, f := range b.feeds {
 		if b.log.Overrun(&f.cursor) {
-			slow = append(slow, f)
+			slow = append(slow, late{f, b.log.Unread(&f.cursor)})
 		}
 	}
 	b.mu.Unlock()
 	for _, f := range slow {
-		f.finish(fmt.Errorf("%w: more than %d items behind", mihf.ErrSlow, b.log.Kept()))
+		f.finish(fmt.Errorf("%w: fell %d items behind", mihf.ErrSlow, f.by))
 	}
 }

@@ -29,6 +29,7 @@ type Node struct {
 type Broker struct {
 	Inputs         int `toml:"inputs"`
 	Replay         int `toml:"replay"`
+	Hints          int `toml:"hints"`
 	Reports        int `toml:"reports"`
 	MaxSubscribers int `toml:"max_subscribers"`
 	MaxFlows       int `toml:"max_flows"`
@@ -136,7 +137,7 @@ type Metrics struct {
 // Defaults returns the configuration in force where nothing is configured.
 func Defaults() Config {
 	return Config{
-		Broker: Broker{Inputs: 1024, Replay: 4096, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 1024, Mailbox: 1024},
+		Broker: Broker{Inputs: 1024, Replay: 4096, Hints: 8192, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 1024, Mailbox: 1024},
 		Link: Link{
 			Settle: 30 * time.Millisecond, RoamWithhold: 3 * time.Second,
 			HoldDown: 5 * time.Second, RouteHold: 5 * time.Second, AddressHold: 3 * time.Second,

@@ -47,6 +47,7 @@ func set[T any](raw *T, v *T) {
 func (r *rawBroker) into(c *checker, b *Broker) {
 	c.count("broker.inputs", r.Inputs, &b.Inputs, 16, 1<<20)
 	c.count("broker.replay", r.Replay, &b.Replay, 64, 1<<20)
+	c.count("broker.hints", r.Hints, &b.Hints, 64, 1<<20)
 	c.count("broker.reports", r.Reports, &b.Reports, 64, 1<<20)
 	c.count("broker.max_subscribers", r.MaxSubscribers, &b.MaxSubscribers, 1, 1<<20)
 	c.count("broker.max_flows", r.MaxFlows, &b.MaxFlows, 1, 1<<20)

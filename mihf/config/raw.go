@@ -40,6 +40,7 @@ type rawConfig struct {
 type rawBroker struct {
 	Inputs         *int `toml:"inputs"`
 	Replay         *int `toml:"replay"`
+	Hints          *int `toml:"hints"`
 	Reports        *int `toml:"reports"`
 	MaxSubscribers *int `toml:"max_subscribers"`
 	MaxFlows       *int `toml:"max_flows"`

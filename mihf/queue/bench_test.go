@@ -25,7 +25,7 @@ func BenchmarkAppendRead(b *testing.B) {
 		})
 		b.Run(name+"/impl=ours", func(b *testing.B) {
 			b.ReportAllocs()
-			l := queue.NewLog(0, 0)
+			l := queue.NewLog(queue.Sizes{})
 			c := l.Start(&filter{})
 			buf := make([]mihf.Delivery, 1)
 			for b.Loop() {

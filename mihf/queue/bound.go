@@ -20,11 +20,14 @@ func (l *Log) Bound(c *Cursor) {
 // leaveRead takes a bounded cursor out of each ring that has nothing more for it, so that
 // nothing that falls out of the ring concerns it, and reports whether it is out of all.
 func (l *Log) leaveRead(c *Cursor) (all bool) {
-	if it := l.kept.at(c.kept); c.kept >= l.kept.tail && (it == nil || it.Sequence > c.until.sequence) {
+	if e := l.kept.at(c.kept); c.kept >= l.kept.tail && (e == nil || e.Sequence > c.until.sequence) {
 		c.kept = none
+	}
+	if h := l.hints.at(c.hints); c.hints >= l.hints.tail && (h == nil || h.Sequence > c.until.sequence) {
+		c.hints = none
 	}
 	if it := l.loose.at(c.loose); c.loose >= l.loose.tail && (it == nil || it.event.Sequence > c.until.sequence) {
 		c.loose = none
 	}
-	return c.kept == none && c.loose == none && c.owed == none
+	return c.kept == none && c.hints == none && c.loose == none && c.owed == none
 }

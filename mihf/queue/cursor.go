@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"mihf.dev/mihf"
 )
@@ -15,6 +14,8 @@ type Filter interface {
 	Whole() mihf.KindSet
 	// Kind reports whether events of the kind may pass at all.
 	Kind(mihf.Kind) bool
+	// Hints reports whether hints may pass at all.
+	Hints() bool
 	Event(*mihf.Event) bool
 	Hint(*mihf.Hint) bool
 }
@@ -23,63 +24,48 @@ type Filter interface {
 type Cursor struct {
 	// What every delivery needs comes first, within a cache line: a hundred readers that
 	// have each other's core and cache in turn wait for little else.
-	last  uint64 // sequence of the last delivery
-	kept  uint64 // next place to look at; none: a bounded cursor has left the ring
-	loose uint64
-	owed  uint64 // sequence of the oldest thing to make up for; none if there is none
-	until bound
-	whole mihf.KindSet
+	last   uint64 // sequence of the last delivery
+	kept   uint64 // next place to look at; none: nothing in the ring is for it
+	hints  uint64
+	loose  uint64
+	owed   uint64 // sequence of the oldest thing to make up for; none if there is none
+	whole  mihf.KindSet
+	passed uint64 // DropOldest items before loose
+	until  bound
 
 	filter    Filter
-	passed    uint64 // DropOldest items before loose
 	behind    []behind
 	lost      lost
 	skipped   map[*series]uint32 // how many of a series were passed over; nil: none
 	conflated uint64             // in total
 }
 
-// behind is a series whose newest item fell out of the ring before it was read.
-type behind struct {
-	*series
-	sequence uint64
-}
-
-// lost are the DropOldest items that a cursor missed and has not stated yet.
-type lost struct {
-	from, to uint64 // to is the sequence of the newest; 0: none are lost
-	items    uint64 // at most; 0: not known
-}
-
-// more adds what was lost up to a sequence, by a cursor whose last delivery is given.
-func (x *lost) more(last, to, items uint64) {
-	switch {
-	case x.to == 0:
-		x.from, x.items = last, items
-	case x.items > 0:
-		x.items += items
-	}
-	x.to = to
-}
-
 // Start places a new cursor behind everything that is in the log. Its first delivery
 // names the log's newest sequence as the one before it.
 func (l *Log) Start(f Filter) Cursor {
-	return Cursor{
-		filter: f, whole: f.Whole(), kept: l.kept.head, loose: l.loose.head, passed: l.detections.appended,
+	c := Cursor{
+		filter: f, whole: f.Whole(), kept: l.kept.head, hints: none, loose: l.loose.head, passed: l.detections.appended,
 		last: l.last, owed: none, until: unbounded,
 	}
+	if f.Hints() {
+		c.hints = l.hints.head
+	}
+	return c
 }
 
-// Resume places a new cursor behind sequence after. It fails if a never-drop item that
-// followed it is gone, or if it is not reached yet.
+// Resume places a new cursor behind sequence after. It fails if a never-drop event that
+// followed it is gone, or a hint where hints may pass; or if it is not reached yet.
 func (l *Log) Resume(f Filter, after uint64) (c Cursor, ok bool) {
-	if after > l.last || after < l.gone {
+	if after > l.last || after < l.gone.event || (f.Hints() && after < l.gone.hint) {
 		return c, false
 	}
 	c = l.Start(f)
 	c.last = after
-	for it := l.kept.at(c.kept - 1); it != nil && it.Sequence > after; it = l.kept.at(c.kept - 1) {
+	for e := l.kept.at(c.kept - 1); e != nil && e.Sequence > after; e = l.kept.at(c.kept - 1) {
 		c.kept--
+	}
+	for h := l.hints.at(c.hints - 1); h != nil && h.Sequence > after; h = l.hints.at(c.hints - 1) {
+		c.hints--
 	}
 	for it := l.loose.at(c.loose - 1); it != nil && it.event.Sequence > after; it = l.loose.at(c.loose - 1) {
 		c.loose--
@@ -97,14 +83,14 @@ func (l *Log) Resume(f Filter, after uint64) (c Cursor, ok bool) {
 	return c, true
 }
 
-// Unread returns how many items of any kind the cursor has not looked at.
+// Unread returns how many items that may be for it the cursor has not looked at.
 func (l *Log) Unread(c *Cursor) uint64 {
-	return l.kept.head - min(c.kept, l.kept.head) + l.loose.head - min(c.loose, l.loose.head)
+	return l.kept.after(c.kept) + l.hints.after(c.hints) + l.loose.after(c.loose)
 }
 
-// Overrun reports whether a never-drop item fell out of the ring before the cursor
-// looked at it.
-func (l *Log) Overrun(c *Cursor) bool { return c.kept < l.kept.tail }
+// Overrun reports whether a never-drop event, or a hint where hints may pass, fell out of
+// its ring before the cursor looked at it.
+func (l *Log) Overrun(c *Cursor) bool { return c.kept < l.kept.tail || c.hints < l.hints.tail }
 
 // Conflated returns how many items newer ones stood for so far.
 func (c *Cursor) Conflated() uint64 { return c.conflated }
@@ -132,7 +118,7 @@ func (l *Log) Read(c *Cursor, buf []mihf.Delivery) (int, error) {
 			n++
 		}
 	}
-	if c.until != unbounded && l.leaveRead(c) {
+	if c.until.sequence != none && l.leaveRead(c) {
 		return n, io.EOF
 	}
 	return n, nil
@@ -143,15 +129,18 @@ const none = math.MaxUint64
 
 // step looks at what has the lowest sequence and delivers it if it is due.
 func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
-	keptSeq, looseSeq := uint64(none), uint64(none)
-	kept, loose := l.kept.at(c.kept), l.loose.at(c.loose)
+	keptSeq, hintSeq, looseSeq := uint64(none), uint64(none), uint64(none)
+	kept, hint, loose := l.kept.at(c.kept), l.hints.at(c.hints), l.loose.at(c.loose)
 	if kept != nil {
 		keptSeq = kept.Sequence
+	}
+	if hint != nil {
+		hintSeq = hint.Sequence
 	}
 	if loose != nil {
 		looseSeq = loose.event.Sequence
 	}
-	first := min(keptSeq, looseSeq)
+	first := min(keptSeq, hintSeq, looseSeq)
 	switch {
 	case c.owed < first:
 		return true, c.makeUp(d)
@@ -160,6 +149,9 @@ func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
 	case first == keptSeq:
 		c.kept++
 		return true, c.offer(d, kept)
+	case first == hintSeq:
+		c.hints++
+		return true, c.offerHint(d, hint)
 	}
 	c.loose++
 	if loose.series == nil {
@@ -170,29 +162,30 @@ func (l *Log) step(c *Cursor, d *mihf.Delivery) (more, delivered bool) {
 
 func (c *Cursor) passes(e *mihf.Event) bool { return c.whole.Has(e.Kind) || c.filter.Event(e) }
 
-func (c *Cursor) offer(d *mihf.Delivery, it *Item) bool {
-	if it.IsHint {
-		if !c.filter.Hint(&it.Hint) {
-			return false
-		}
-		d.Previous, d.Conflated, d.Kind = c.last, 0, mihf.DeliverHint
-		d.Hint = it.Hint
-		c.last = it.Sequence
-		return true
-	}
-	if !c.passes(&it.Event) {
+func (c *Cursor) offer(d *mihf.Delivery, e *mihf.Event) bool {
+	if !c.passes(e) {
 		return false
 	}
-	c.deliver(d, &it.Event, 0)
+	c.deliver(d, e, 0)
+	return true
+}
+
+func (c *Cursor) offerHint(d *mihf.Delivery, h *mihf.Hint) bool {
+	if !c.filter.Hint(h) {
+		return false
+	}
+	d.Previous, d.Conflated, d.Kind = c.last, 0, mihf.DeliverHint
+	d.Hint = *h
+	c.last = h.Sequence
 	return true
 }
 
 func (c *Cursor) offerLoose(d *mihf.Delivery, it *looseItem) bool {
 	switch {
+	case it.series == nil:
+		return c.offer(d, &it.event)
 	case !c.passes(&it.event):
 		return false
-	case it.series == nil:
-		c.deliver(d, &it.event, 0)
 	case it.series.newest.Sequence != it.event.Sequence && it.series.newest.Sequence <= c.until.sequence:
 		if c.skipped == nil {
 			c.skipped = map[*series]uint32{}
@@ -220,66 +213,4 @@ func (c *Cursor) replaced(s *series) uint32 {
 	n := c.skipped[s]
 	delete(c.skipped, s)
 	return n
-}
-
-// owe notes the sequence of the oldest thing that the cursor must make up for.
-func (c *Cursor) owe() {
-	c.owed = none
-	if len(c.behind) > 0 {
-		c.owed = c.behind[0].sequence
-	}
-	if c.lost.to > 0 {
-		c.owed = min(c.owed, c.lost.to)
-	}
-}
-
-// makeUp delivers what is owed.
-func (c *Cursor) makeUp(d *mihf.Delivery) bool {
-	defer c.owe()
-	if c.lost.to == c.owed {
-		c.stateGap(d)
-		return true
-	}
-	b := c.behind[0]
-	if c.behind = c.behind[1:]; len(c.behind) == 0 {
-		c.behind = nil
-	}
-	if b.newest.Sequence != b.sequence {
-		return false // a newer one is in the ring
-	}
-	c.deliver(d, &b.newest, c.replaced(b.series))
-	return true
-}
-
-func (c *Cursor) stateGap(d *mihf.Delivery) {
-	reason := "link_detected dropped"
-	if c.lost.items > 0 {
-		reason = fmt.Sprintf("up to %d link_detected dropped", c.lost.items)
-	}
-	d.Previous, d.Conflated, d.Kind = c.last, 0, mihf.DeliverGap
-	d.Gap = mihf.Gap{From: c.lost.from, To: c.lost.to, Reason: reason}
-	c.last = c.lost.to
-	c.lost = lost{}
-}
-
-// catchUp moves a cursor that the loose ring outran to its oldest item, and notes the
-// newest item of each series that is not in the ring any more and how many detections
-// were lost.
-func (l *Log) catchUp(c *Cursor) {
-	c.loose = l.loose.tail
-	if n := min(l.detections.dropped, c.until.detections); n > c.passed {
-		if c.filter.Kind(mihf.LinkDetected) {
-			c.lost.more(c.last, min(l.detections.newest, c.until.detected), n-c.passed)
-		}
-		c.passed = n
-	}
-	oldest := l.loose.at(l.loose.tail).event.Sequence
-	c.behind = c.behind[:0]
-	for s := l.newest.ends.older; s != l.newest.ends && s.newest.Sequence > c.last; s = s.older {
-		if s.newest.Sequence < oldest && s.newest.Sequence <= c.until.sequence && c.passes(&s.newest) {
-			c.behind = append(c.behind, behind{s, s.newest.Sequence})
-		}
-	}
-	slices.Reverse(c.behind)
-	c.owe()
 }

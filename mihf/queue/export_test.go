@@ -1,8 +1,8 @@
 package queue
 
 // NewLogOf is NewLog with a bound on the series.
-func NewLogOf(kept, loose, series int) *Log {
-	l := NewLog(kept, loose)
+func NewLogOf(s Sizes, series int) *Log {
+	l := NewLog(s)
 	l.newest = newTable(series)
 	return l
 }

@@ -34,6 +34,8 @@ func (f *filter) Whole() mihf.KindSet {
 
 func (f *filter) Kind(k mihf.Kind) bool { return !f.refused.Has(k) }
 
+func (f *filter) Hints() bool { return !f.noHints }
+
 func (f *filter) Event(e *mihf.Event) bool {
 	return f.Kind(e.Kind) && (len(f.links) == 0 || e.Link == "" || slices.Contains(f.links, e.Link))
 }
@@ -51,7 +53,7 @@ type bench struct {
 
 func newBench(t *testing.T, kept, loose int) *bench {
 	t.Helper()
-	return &bench{T: t, log: queue.NewLog(kept, loose)}
+	return &bench{T: t, log: queue.NewLog(queue.Sizes{Kept: kept, Hints: kept, Loose: loose})}
 }
 
 func (b *bench) event(e mihf.Event) {

@@ -2,9 +2,18 @@ package queue
 
 import "mihf.dev/mihf"
 
-// Sizes of a log's rings when the configuration gives none.
+// Sizes bound the rings of a [Log]. One that is not above 0 means the default that it
+// names; they are rounded up to a power of two.
+type Sizes struct {
+	Kept  int // events that are never dropped; [DefaultKept]
+	Hints int // [DefaultHints]
+	Loose int // reports and detections; [DefaultLoose]
+}
+
+// Default sizes.
 const (
 	DefaultKept  = 4096
+	DefaultHints = 8192
 	DefaultLoose = 2048
 )
 
@@ -24,11 +33,12 @@ type looseItem struct {
 
 // Log is the bounded memory of what was published.
 type Log struct {
-	kept  ring[Item]
+	kept  ring[mihf.Event]
+	hints ring[mihf.Hint]
 	loose ring[looseItem]
 	last  uint64
-	// gone is the sequence of the newest kept item that fell out of its ring.
-	gone       uint64
+	// gone are the sequences of the newest event and hint that fell out of their rings.
+	gone       struct{ event, hint uint64 }
 	detections detections
 	newest     table // of each series, for cursors that the ring outran
 }
@@ -41,30 +51,37 @@ type detections struct {
 	newest   uint64 // sequence of the newest of those that fell out
 }
 
-// NewLog returns a log that keeps that many items of each class. Sizes that are not
-// above 0 mean the default; they are rounded up to a power of two.
-func NewLog(kept, loose int) *Log {
-	if kept <= 0 {
-		kept = DefaultKept
+// NewLog returns an empty log.
+func NewLog(s Sizes) *Log {
+	for _, d := range []struct {
+		v *int
+		n int
+	}{{&s.Kept, DefaultKept}, {&s.Hints, DefaultHints}, {&s.Loose, DefaultLoose}} {
+		if *d.v <= 0 {
+			*d.v = d.n
+		}
 	}
-	if loose <= 0 {
-		loose = DefaultLoose
+	return &Log{
+		kept: newRing[mihf.Event](s.Kept), hints: newRing[mihf.Hint](s.Hints), loose: newRing[looseItem](s.Loose),
+		newest: newTable(maxSeries),
 	}
-	return &Log{kept: newRing[Item](kept), loose: newRing[looseItem](loose), newest: newTable(maxSeries)}
 }
 
 // Last returns the sequence of the newest item; 0 if there is none.
 func (l *Log) Last() uint64 { return l.last }
 
-// Kept returns how many never-drop items and hints the log holds at most.
-func (l *Log) Kept() int { return int(l.kept.max) }
+// Room returns how many items can be published before a cursor that has read all may be
+// overrun.
+func (l *Log) Room() int { return int(min(l.kept.max, l.hints.max)) }
 
 // AppendEvent publishes a copy of e. Sequence numbers must rise.
 func (l *Log) AppendEvent(e *mihf.Event) {
 	l.advance(e.Sequence)
 	if e.Kind.Admission() == mihf.NeverDrop {
-		it := l.nextKept()
-		it.Sequence, it.IsHint, it.Event = e.Sequence, false, *e
+		if old := l.kept.oldestIfFull(); old != nil {
+			l.gone.event = old.Sequence
+		}
+		*l.kept.next() = *e
 		return
 	}
 	if old := l.loose.oldestIfFull(); old != nil && old.series == nil {
@@ -84,15 +101,10 @@ func (l *Log) AppendEvent(e *mihf.Event) {
 // AppendHint publishes a copy of h. Sequence numbers must rise.
 func (l *Log) AppendHint(h *mihf.Hint) {
 	l.advance(h.Sequence)
-	it := l.nextKept()
-	it.Sequence, it.IsHint, it.Hint = h.Sequence, true, *h
-}
-
-func (l *Log) nextKept() *Item {
-	if old := l.kept.oldestIfFull(); old != nil {
-		l.gone = old.Sequence
+	if old := l.hints.oldestIfFull(); old != nil {
+		l.gone.hint = old.Sequence
 	}
-	return l.kept.next()
+	*l.hints.next() = *h
 }
 
 func (l *Log) advance(seq uint64) {

@@ -34,24 +34,56 @@ func TestStartIsBehindEverything(t *testing.T) {
 }
 
 // "NeverDrop kinds and hints are delivered, or the cursor ends with mihf.ErrSlow as soon
-// as one that it has not looked at falls out of the ring."
+// as one that it has not looked at falls out of its ring."
 func TestNeverDropOrSlow(t *testing.T) {
-	for _, refused := range []mihf.KindSet{0, mihf.Kinds(mihf.LinkUp)} {
-		b := newBench(t, 4, 4)
-		c := b.start(&filter{refused: refused, noHints: true})
-		b.kept(3)
-		b.hint(wlan)
-		if b.log.Overrun(c) {
-			t.Fatal("overrun while all is in the ring")
-		}
-		b.kept(1)
-		if !b.log.Overrun(c) {
-			t.Fatal("not overrun when the ring is")
-		}
-		if n, err := b.log.Read(c, make([]mihf.Delivery, 8)); n != 0 || !errors.Is(err, mihf.ErrSlow) {
-			t.Fatalf("read gave %d, %v; want ErrSlow", n, err)
+	for _, publish := range []func(*bench){func(b *bench) { b.kept(1) }, func(b *bench) { b.hint(wlan) }} {
+		for _, refused := range []mihf.KindSet{0, mihf.Kinds(mihf.LinkUp)} {
+			b := newBench(t, 4, 4)
+			c := b.start(&filter{refused: refused, links: []mihf.LinkID{wwan}})
+			for range 4 {
+				publish(b)
+			}
+			if b.log.Overrun(c) {
+				t.Fatal("overrun while all is in the ring")
+			}
+			publish(b)
+			if !b.log.Overrun(c) {
+				t.Fatal("not overrun when the ring is")
+			}
+			if n, err := b.log.Read(c, make([]mihf.Delivery, 8)); n != 0 || !errors.Is(err, mihf.ErrSlow) {
+				t.Fatalf("read gave %d, %v; want ErrSlow", n, err)
+			}
 		}
 	}
+}
+
+// "none of them pushes out another": "To a cursor whose filter passes no hints, nothing that
+// happens to hints matters."
+func TestHintsHaveTheirRing(t *testing.T) {
+	b := newBench(t, 4, 4)
+	deaf := &filter{noHints: true}
+	blind := &filter{refused: mihf.Kinds(mihf.LinkDetected)}
+	b.kept(1)
+	c := b.start(deaf)
+	b.kept(1)
+	for range 100 {
+		b.hint(wlan)
+	}
+	b.kept(1) // 103
+	if b.log.Overrun(c) || b.log.Unread(c) != 2 {
+		t.Fatalf("by hints alone: overrun %v, %d unread", b.log.Overrun(c), b.log.Unread(c))
+	}
+	b.want(c, "1>2 link_up", "2>103 link_up")
+	b.want(b.resume(deaf, 1), "1>2 link_up", "2>103 link_up")
+	if _, ok := b.log.Resume(&filter{}, 97); ok {
+		t.Error("resumed behind a hint that is gone")
+	}
+	b.want(b.resume(&filter{}, 98), "98>99 hint", "99>100 hint", "100>101 hint", "101>102 hint", "102>103 link_up")
+	b.detected(100)
+	if n := b.log.Unread(b.resume(blind, 98)); n != 4+1+4 {
+		t.Errorf("%d unread, want 4 hints, 1 event and 4 detections", n)
+	}
+	b.want(b.resume(blind, 98), "98>99 hint", "99>100 hint", "100>101 hint", "101>102 hint", "102>103 link_up")
 }
 
 // "NewestOnly kinds: of one series the newest is always delivered; the delivery counts
@@ -129,7 +161,7 @@ func TestGapGrowsUntilStated(t *testing.T) {
 }
 
 // "Resuming behind a sequence delivers what follows it under the same rules, or is refused
-// where a NeverDrop item that followed it is gone."
+// where a NeverDrop event that followed it is gone, or a hint where they pass."
 func TestResume(t *testing.T) {
 	b := newBench(t, 4, 2)
 	b.kept(6) // 1 and 2 fall out
@@ -208,7 +240,7 @@ func TestBehindTwice(t *testing.T) {
 
 // A series that is forgotten while a cursor counts what it stood for leaves nothing there.
 func TestForgottenSeriesIsNotCounted(t *testing.T) {
-	b := &bench{T: t, log: queue.NewLogOf(64, 2, 1)}
+	b := &bench{T: t, log: queue.NewLogOf(queue.Sizes{Kept: 64, Hints: 64, Loose: 2}, 1)}
 	c := b.start(&filter{})
 	b.kept(1)
 	b.report(wlan, 1)
@@ -290,9 +322,19 @@ func TestRingsGrow(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for _, c := range []struct{ give, want int }{{0, queue.DefaultKept}, {-1, queue.DefaultKept}, {1, 1}, {5, 8}, {4096, 4096}} {
-		if got := queue.NewLog(c.give, 1).Kept(); got != c.want {
-			t.Errorf("NewLog(%d) keeps %d, want %d", c.give, got, c.want)
+	for _, c := range []struct {
+		give queue.Sizes
+		want int
+	}{
+		{queue.Sizes{}, min(queue.DefaultKept, queue.DefaultHints)},
+		{queue.Sizes{Kept: -1, Hints: 1 << 20}, queue.DefaultKept},
+		{queue.Sizes{Kept: 1 << 20, Hints: -1}, queue.DefaultHints},
+		{queue.Sizes{Kept: 1, Hints: 2}, 1},
+		{queue.Sizes{Kept: 5, Hints: 16}, 8},
+		{queue.Sizes{Kept: 16, Hints: 4, Loose: 1}, 4},
+	} {
+		if got := queue.NewLog(c.give).Room(); got != c.want {
+			t.Errorf("%+v: room for %d, want %d", c.give, got, c.want)
 		}
 	}
 }

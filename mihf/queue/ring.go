@@ -53,3 +53,6 @@ func (r *ring[T]) at(place uint64) *T {
 	}
 	return &r.slots[place&uint64(len(r.slots)-1)]
 }
+
+// after returns how many places there are from one on.
+func (r *ring[T]) after(place uint64) uint64 { return r.head - min(place, r.head) }

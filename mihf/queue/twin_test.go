@@ -15,10 +15,11 @@ import (
 
 // twin is the deliberately dumb version of a log: an unbounded list, and the rules.
 type twin struct {
-	list                []twinItem
-	kept, loose, series int     // bounds
-	known               []known // series, the one silent longest first
-	newest              map[int]int
+	list   []twinItem
+	sizes  queue.Sizes
+	series int     // bound
+	known  []known // series, the one silent longest first
+	newest map[int]int
 }
 
 type twinItem struct {
@@ -72,11 +73,14 @@ func (it *twinItem) passes(f *filter) bool {
 // here reports which items are still in their ring.
 func (w *twin) here() []bool {
 	out := make([]bool, len(w.list))
-	kept, loose := w.kept, w.loose
+	left := w.sizes
 	for i := len(w.list) - 1; i >= 0; i-- {
-		room := &loose
-		if w.list[i].admission() == mihf.NeverDrop {
-			room = &kept
+		room := &left.Loose
+		switch it := &w.list[i]; {
+		case it.hint:
+			room = &left.Hints
+		case it.admission() == mihf.NeverDrop:
+			room = &left.Kept
 		}
 		out[i] = *room > 0
 		*room--
@@ -149,7 +153,7 @@ func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands
 	for i := c.next; i < c.end(w); i++ {
 		it := &w.list[i]
 		switch adm := it.admission(); {
-		case here[i] || c.done[i]:
+		case here[i] || c.done[i] || (it.hint && c.filter.noHints):
 		case adm == mihf.NeverDrop:
 			return nil, nil, nil, true
 		default:
@@ -200,10 +204,11 @@ func (w *twin) read(c *twinCursor, room int) (seqs []uint64, gaps []bool, stands
 }
 
 // resumable reports whether nothing that is never dropped and followed after is gone.
-func (w *twin) resumable(after, last uint64) bool {
+func (w *twin) resumable(f *filter, after, last uint64) bool {
 	here := w.here()
 	for i := range w.list {
-		if w.list[i].seq > after && w.list[i].admission() == mihf.NeverDrop && !here[i] {
+		it := &w.list[i]
+		if it.seq > after && it.admission() == mihf.NeverDrop && !here[i] && (!it.hint || !f.noHints) {
 			return false
 		}
 	}
@@ -224,12 +229,12 @@ func TestLikeTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sizes := rapid.SampledFrom([]int{1, 2, 4, 8, 16, 128, 256})
 		w := twin{
-			kept: sizes.Draw(t, "kept"), loose: sizes.Draw(t, "loose"),
+			sizes:  queue.Sizes{Kept: sizes.Draw(t, "kept"), Hints: sizes.Draw(t, "hints"), Loose: sizes.Draw(t, "loose")},
 			series: rapid.SampledFrom([]int{1, 3, 8, 1 << 14}).Draw(t, "series"), newest: map[int]int{},
 		}
-		m := &model{log: queue.NewLogOf(w.kept, w.loose, w.series), twin: w}
+		m := &model{log: queue.NewLogOf(w.sizes, w.series), twin: w}
 		t.Repeat(map[string]func(*rapid.T){
-			"append": m.append, "burst": m.burst, "hint": m.hint, "start": m.start, "resume": m.resume, "bound": m.bound, "read": m.read, "read on": m.read,
+			"append": m.append, "burst": m.burst, "hint": m.hint, "hints": m.hints, "start": m.start, "resume": m.resume, "bound": m.bound, "read": m.read, "read on": m.read,
 		})
 	})
 }
@@ -274,10 +279,19 @@ func (m *model) publish(e mihf.Event, seq uint64) {
 	m.twin.append(twinItem{seq: seq, event: e})
 }
 
-func (m *model) hint(t *rapid.T) {
-	h := mihf.Hint{Link: rapid.SampledFrom(links).Draw(t, "link"), Sequence: m.next(t)}
-	m.log.AppendHint(&h)
-	m.twin.append(twinItem{seq: h.Sequence, hint: true, linkOf: h.Link})
+func (m *model) hint(t *rapid.T) { m.tell(rapid.SampledFrom(links).Draw(t, "link"), m.next(t)) }
+
+// hints tells many flows at once.
+func (m *model) hints(t *rapid.T) {
+	for range rapid.SampledFrom([]int{5, 20, 140}).Draw(t, "hints") {
+		m.seq++
+		m.tell(wlan, m.seq)
+	}
+}
+
+func (m *model) tell(link mihf.LinkID, seq uint64) {
+	m.log.AppendHint(&mihf.Hint{Link: link, Sequence: seq})
+	m.twin.append(twinItem{seq: seq, hint: true, linkOf: link})
 }
 
 func drawFilter(t *rapid.T) *filter {
@@ -303,7 +317,7 @@ func (m *model) start(t *rapid.T) {
 func (m *model) resume(t *rapid.T) {
 	f, after := drawFilter(t), rapid.Uint64Range(0, m.seq+1).Draw(t, "after")
 	cursor, got := m.log.Resume(f, after)
-	if ok := m.twin.resumable(after, m.log.Last()); ok != got {
+	if ok := m.twin.resumable(f, after, m.log.Last()); ok != got {
 		t.Fatalf("resume behind %d: got %v, want %v", after, got, ok)
 	}
 	if got {

@@ -58,6 +58,9 @@ func (f *Filter) Whole() mihf.KindSet {
 	return f.kinds
 }
 
+// Hints reports whether hints may pass.
+func (f *Filter) Hints() bool { return f.hints }
+
 // Event reports whether the event passes. An event without a link passes any choice of
 // links.
 func (f *Filter) Event(e *mihf.Event) bool {

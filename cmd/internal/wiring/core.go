@@ -108,7 +108,7 @@ func brokerConfig(c *config.Config, o Options, e engine.Config, watch func([]net
 			Self:      uint32(os.Geteuid()), //nolint:gosec // a uid has 32 bits
 			GrantUIDs: c.Access.RegisterAnyUIDs, CommandUIDs: c.Access.CommandUIDs,
 		},
-		Inputs: b.Inputs, Replay: b.Replay, Reports: b.Reports,
+		Inputs: b.Inputs, Replay: b.Replay, Hints: b.Hints, Reports: b.Reports,
 		MaxSubscribers: b.MaxSubscribers, MaxFlows: b.MaxFlows, Mailbox: b.Mailbox,
 	}
 }

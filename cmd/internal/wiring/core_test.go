@@ -30,8 +30,8 @@ func TestDefaultsAreEqual(t *testing.T) {
 	if d := cmp.Diff(engine.Defaults(), engineConfig(&c), cmpopts.IgnoreFields(engine.Config{}, "Boot", "Node", "NewPredictor")); d != "" {
 		t.Errorf("engine (-its defaults +ours)\n%s", d)
 	}
-	if c.Broker.Replay != queue.DefaultKept || c.Broker.Reports != queue.DefaultLoose {
-		t.Errorf("broker: replay %d, reports %d; queue has %d, %d", c.Broker.Replay, c.Broker.Reports, queue.DefaultKept, queue.DefaultLoose)
+	if b, want := c.Broker, (queue.Sizes{Kept: queue.DefaultKept, Hints: queue.DefaultHints, Loose: queue.DefaultLoose}); (queue.Sizes{Kept: b.Replay, Hints: b.Hints, Loose: b.Reports}) != want {
+		t.Errorf("broker: replay %d, hints %d, reports %d; queue has %+v", b.Replay, b.Hints, b.Reports, want)
 	}
 	if _, err := Methods().Find(c.Predictor.Method); err != nil {
 		t.Error(err)
