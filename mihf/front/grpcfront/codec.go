@@ -1,17 +1,12 @@
 package grpcfront
 
 import (
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // registers the codec that ours stands on
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-
-	"mihf.dev/mihf"
-	"mihf.dev/proto/conv"
 )
 
 // Field numbers of SubscribeResponse and of google.protobuf.Duration.
@@ -84,39 +79,4 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 		return c.CodecV2.Marshal(v)
 	}
 	return mem.BufferSlice{mem.SliceBuffer(f.head()), mem.SliceBuffer(f.event)}, nil
-}
-
-// slots is how many encoded events are kept; a power of two.
-const slots = 256
-
-// encodings keeps the newest events encoded, so that each is encoded once for all its
-// subscribers.
-type encodings struct {
-	node  mihf.NodeID
-	slots [slots]struct {
-		mu       sync.Mutex // guards the following
-		boot     mihf.BootID
-		sequence uint64
-		at       mihf.Time // of the encoding
-		bytes    []byte
-	}
-}
-
-// event returns the event's bytes and when they were made.
-func (c *encodings) event(now func() mihf.Time, ev *mihf.Event) ([]byte, mihf.Time, error) {
-	s := &c.slots[ev.Sequence%slots]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.bytes != nil && s.sequence == ev.Sequence && s.boot == ev.Boot {
-		return s.bytes, s.at, nil
-	}
-	at := now()
-	b, err := proto.Marshal(conv.Encoder{Now: at, Wall: time.Now(), Node: c.node}.Event(ev))
-	if err != nil {
-		return nil, 0, err
-	}
-	if s.bytes == nil || ev.Boot != s.boot || ev.Sequence > s.sequence { // one who is behind does not push out newer ones
-		s.boot, s.sequence, s.at, s.bytes = ev.Boot, ev.Sequence, at, b
-	}
-	return b, at, nil
 }

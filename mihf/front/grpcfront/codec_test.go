@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/encoded"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
@@ -48,43 +49,13 @@ func TestFrameIsTheOrdinaryMessage(t *testing.T) {
 	})
 }
 
-// An event is encoded once for all its subscribers, also for one who is behind.
-func TestEventIsEncodedOnce(t *testing.T) {
-	c := &encodings{node: "n"}
-	encoded := 0
-	now := func() mihf.Time { encoded++; return mihf.Time(time.Hour) }
-	event := func(boot mihf.BootID, sequence uint64) []byte {
-		t.Helper()
-		b, _, err := c.event(now, &mihf.Event{Boot: boot, Sequence: sequence, Kind: mihf.LinkUp, At: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var p mihv1.Event
-		if err := proto.Unmarshal(b, &p); err != nil || p.GetSequence() != sequence || p.GetBootId() != boot.String() {
-			t.Fatalf("event %d of %v came back as %v, %v", sequence, boot, &p, err)
-		}
-		return b
-	}
-	a, b := event(1, 5), event(1, 5)
-	if encoded != 1 || &a[0] != &b[0] {
-		t.Errorf("encoded %d times", encoded)
-	}
-	event(1, 5+slots)
-	event(1, 5) // of one who is behind: does not push out the newer one
-	if encoded = 0; event(1, 5+slots) == nil || encoded != 0 {
-		t.Error("the newer event was pushed out")
-	}
-	event(2, 5) // another run
-}
-
 func BenchmarkEncodeShared(b *testing.B) {
-	c := &encodings{node: "n"}
+	c := encoded.New("n", func() mihf.Time { return 2 })
 	ev := mihf.Event{Boot: 1, Sequence: 1, Kind: mihf.LinkGoingDown, At: 1, Prediction: mihf.Prediction{ID: mihf.PredictionID{Boot: 1, N: 1}}}
-	now := func() mihf.Time { return 2 }
 	codec := newCodec(nil)
 	b.ReportAllocs()
 	for b.Loop() {
-		bytes, at, err := c.event(now, &ev)
+		bytes, at, err := c.Event(&ev)
 		if err != nil {
 			b.Fatal(err)
 		}

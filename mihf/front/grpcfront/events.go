@@ -19,12 +19,12 @@ const batch = 1
 
 // encoder returns one for messages that are sent now.
 func (s *Server) encoder() conv.Encoder {
-	return conv.Encoder{Now: s.broker.Now(), Wall: time.Now(), Node: s.encoded.node}
+	return conv.Encoder{Now: s.broker.Now(), Wall: time.Now(), Node: s.encoded.Node()}
 }
 
 // hint encodes a hint; hints carry no wall time.
 func (s *Server) hint(h *mihf.Hint) *mihv1.Hint {
-	return conv.Encoder{Now: s.broker.Now(), Node: s.encoded.node}.Hint(h)
+	return conv.Encoder{Now: s.broker.Now(), Node: s.encoded.Node()}.Hint(h)
 }
 
 // Subscribe sends a subscription's deliveries, from the goroutine that reads them.
@@ -64,7 +64,7 @@ func (s *Server) deliver(stream grpc.ServerStreamingServer[mihv1.SubscribeRespon
 	p := &mihv1.SubscribeResponse{Previous: d.Previous, Conflated: d.Conflated}
 	switch d.Kind {
 	case mihf.DeliverEvent:
-		bytes, at, err := s.encoded.event(s.broker.Now, &d.Event)
+		bytes, at, err := s.encoded.Event(&d.Event)
 		if err != nil { // the subscriber sees the gap by previous
 			s.counts.encodeErrors.Add(1)
 			s.log.Error("event not sent", "sequence", d.Event.Sequence, "kind", d.Event.Kind.String(), "error", err)

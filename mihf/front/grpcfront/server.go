@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"mihf.dev/mihf/front"
+	"mihf.dev/mihf/front/encoded"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
@@ -30,6 +31,8 @@ type Options struct {
 	Broker    front.Broker
 	Listeners []net.Listener // unix sockets, and others where TLS is set; Run closes them
 	Logger    *slog.Logger   // nil: discard
+	// Encoded is shared with other fronts; nil: the server's own.
+	Encoded *encoded.Events
 
 	// TLS is needed for listeners that are not unix sockets. It must require and verify
 	// client certificates.
@@ -82,7 +85,7 @@ type Server struct {
 	health  *health.Server
 	ready   chan struct{}
 	readers sync.WaitGroup // of requests on Attach and Record streams
-	encoded encodings
+	encoded *encoded.Events
 	counts  struct{ panics, encodeErrors, malformed, sent atomic.Uint64 }
 	named   sync.Map // methods that a malformed request was logged of
 
@@ -106,6 +109,9 @@ func New(o Options) (*Server, error) {
 	if o.Broker == nil || len(o.Listeners) == 0 {
 		return nil, errors.New("gRPC front: a broker and a listener are needed")
 	}
+	if o.Encoded == nil {
+		o.Encoded = encoded.New(o.Broker.Node(), o.Broker.Now)
+	}
 	creds, err := newCreds(o.TLS, o.AdminNames)
 	if err != nil {
 		return nil, err
@@ -115,9 +121,8 @@ func New(o Options) (*Server, error) {
 			return nil, fmt.Errorf("gRPC front on %v: TCP only with TLS and client certificates", ln.Addr())
 		}
 	}
-	s := &Server{o: o, broker: o.Broker, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
+	s := &Server{o: o, broker: o.Broker, encoded: o.Encoded, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
 	s.connections.max = o.MaxConnections
-	s.encoded.node = o.Broker.Node()
 	s.grpc = grpc.NewServer(s.options(creds)...)
 	mihv1.RegisterEventServiceServer(s.grpc, s)
 	mihv1.RegisterTransportServiceServer(s.grpc, s)
