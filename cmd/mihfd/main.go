@@ -26,6 +26,7 @@ import (
 
 	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/mihf/config"
+	"mihf.dev/mihf/daemon"
 )
 
 // Exit statuses.
@@ -35,15 +36,21 @@ const (
 	exitUsage  = 2
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	caught := daemon.Catch() // before all else: no signal kills a daemon that only just started
+	os.Exit(run(caught, os.Args[1:], os.Stdout, os.Stderr))
+}
 
 type options struct {
 	config                       string // "": the default path, which need not exist
 	check, sample, version, live bool
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
+func run(caught *daemon.Caught, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
+	if err != nil || o.version || o.sample || o.check {
+		caught.Release()
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
@@ -56,7 +63,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	case o.check:
 		return check(o, stdout, stderr)
 	default:
-		return serve(o, stderr)
+		return serve(caught, o, stderr)
 	}
 	if err != nil {
 		say(stderr, "mihfd:", err)

@@ -282,6 +282,41 @@ func TestSignalsEndTheDaemon(t *testing.T) {
 	}
 }
 
+// TestSignalsWhileStarting: one that comes before the daemon runs is obeyed, too. Its
+// configuration is a pipe, so that it waits while it starts.
+func TestSignalsWhileStarting(t *testing.T) {
+	b := newBed(t)
+	path := filepath.Join(b.dir, "mihfd.toml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reads := func() *os.File { // waits until the daemon does
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	t.Log("# SIGTERM ends it")
+	p := b.start()
+	f := reads()
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
+	p.log.has(t, "terminated while starting")
+	_ = f.Close()
+
+	t.Log("# SIGHUP makes it read again once it runs")
+	p = b.start()
+	f = reads()
+	p.signal(syscall.SIGHUP)
+	_ = f.Close()
+	p.log.has(t, "msg=starting") // it has read to the end
+	_ = reads().Close()
+	p.log.has(t, "configuration read")
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
+}
+
 // TestSecondSignalKills holds the end up by a connection that says nothing.
 func TestSecondSignalKills(t *testing.T) {
 	b := newBed(t)

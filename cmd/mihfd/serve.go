@@ -23,12 +23,17 @@ import (
 const gcPercent = 50
 
 // serve runs the daemon until it is told to end, and returns the exit status.
-func serve(o options, stderr io.Writer) int {
+func serve(caught *daemon.Caught, o options, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	p := paths()
+	over := caught.Meanwhile(func(s os.Signal) { // a configuration may be a pipe that nobody writes to
+		say(stderr, "mihfd:", s, "while starting")
+		os.Exit(exitOK) // nothing was begun that would have to be ended
+	})
 	cfg, file, err := load(o.config, p)
+	over()
 	if err != nil {
 		say(stderr, err)
 		return exitUsage
@@ -55,7 +60,7 @@ func serve(o options, stderr io.Writer) int {
 		cfg, _, err := load(o.config, p)
 		return cfg, err
 	}}
-	if err := start(&cfg, o, p, r, log); err != nil {
+	if err := start(caught, &cfg, o, p, r, log); err != nil {
 		failed(log, err)
 		if apart {
 			say(os.Stderr, "mihfd:", err)
@@ -79,7 +84,7 @@ func failed(log *slog.Logger, err error) {
 }
 
 // start assembles the daemon and serves its tasks.
-func start(cfg *config.Config, o options, p config.Paths, r *reloader, log *slog.Logger) error {
+func start(caught *daemon.Caught, cfg *config.Config, o options, p config.Paths, r *reloader, log *slog.Logger) error {
 	a, err := wiring.Assemble(cfg, wiring.Options{Socket: p.Socket, Logger: log, Version: wiring.Version()})
 	if err != nil {
 		return err
@@ -90,7 +95,7 @@ func start(cfg *config.Config, o options, p config.Paths, r *reloader, log *slog
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	tasks := append([]daemon.Task{daemon.Signals(stop, r.reload, log, daemon.Systemd)}, a.Tasks...)
+	tasks := append([]daemon.Task{caught.Obey(stop, r.reload, log, daemon.Systemd)}, a.Tasks...)
 	interval, err := daemon.WatchdogInterval()
 	if err != nil {
 		log.Warn("no watchdog", "error", err)

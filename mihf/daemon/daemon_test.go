@@ -243,16 +243,17 @@ func TestSignals(t *testing.T) {
 	m := &manager{}
 	ctx, cancel := context.WithCancel(t.Context())
 	reloaded := make(chan struct{})
-	s := Signals(cancel, func() { close(reloaded) }, slog.New(slog.DiscardHandler), m.notify)
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	<-s.Ready()
+	c := Catch()
+	s := c.Obey(cancel, func() { close(reloaded) }, slog.New(slog.DiscardHandler), m.notify)
 	send := func(sig syscall.Signal) {
 		if err := syscall.Kill(os.Getpid(), sig); err != nil {
 			t.Fatal(err)
 		}
 	}
-	send(syscall.SIGHUP)
+	send(syscall.SIGHUP) // before anybody runs
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	<-s.Ready()
 	<-reloaded
 	send(syscall.SIGTERM)
 	if err := <-ended; err != nil {
@@ -264,6 +265,27 @@ func TestSignals(t *testing.T) {
 	if len(m.told) != 2 || !strings.HasPrefix(m.told[0], "RELOADING=1\nMONOTONIC_USEC=") || m.told[1] != "READY=1" {
 		t.Errorf("told %q", m.told)
 	}
+}
+
+// TestMeanwhile: a signal that comes before the tasks run ends what is done until then, and
+// one that comes later is left to them.
+func TestMeanwhile(t *testing.T) {
+	c := Catch()
+	defer c.Release()
+	told := make(chan os.Signal, 1)
+	over := c.Meanwhile(func(s os.Signal) { told <- s })
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-told; s != syscall.SIGTERM {
+		t.Errorf("told %v", s)
+	}
+	over()
+	c.Meanwhile(func(s os.Signal) { t.Errorf("told %v after the end", s) })()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-c.ends
 }
 
 // TestSystemd: sd_notify(3) sends a datagram to the socket that NOTIFY_SOCKET names.

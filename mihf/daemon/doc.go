@@ -8,7 +8,8 @@
 //   - A task that fails ends the others, and its error is what Serve returns. A cancelled
 //     context is no error. A panic in a task is an error, [*PanicError], with its stack.
 //   - The first SIGINT or SIGTERM ends the daemon in order; from then on it no longer
-//     catches them, so that the second one kills it ([Signals]).
+//     catches them, so that the second one kills it ([Caught.Obey]).
+//   - A signal that comes before the tasks run is obeyed when they do ([Catch]).
 //   - The watchdog is fed only while the probe answers in time ([Watchdog]).
 //
 // # Limits

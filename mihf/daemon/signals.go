@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -13,21 +14,56 @@ import (
 // reloadGrace is how long a reload under way may hold up the end of the daemon.
 const reloadGrace = time.Second
 
-// Signals returns the task that obeys signals. SIGINT or SIGTERM calls stop, which should
-// end the daemon's context; another one kills the process. SIGHUP calls reload, between
-// RELOADING=1 and READY=1; reload reports its own errors, and calls do not overlap. One
-// that hangs, on a file that does not answer, keeps nobody from ending the daemon. SIGHUP
+// Caught are the signals that came since [Catch].
+type Caught struct{ ends, hangups chan os.Signal }
+
+// Catch keeps SIGINT, SIGTERM and SIGHUP, one of each kind, for the task that [Caught.Obey]
+// returns: from now on none of them kills the process, however early it comes.
+func Catch() *Caught {
+	c := &Caught{ends: make(chan os.Signal, 1), hangups: make(chan os.Signal, 1)}
+	signal.Notify(c.ends, syscall.SIGINT, syscall.SIGTERM)
+	signal.Notify(c.hangups, syscall.SIGHUP)
+	return c
+}
+
+// Release lets signals do again what they do by themselves: for a program that is no daemon
+// after all.
+func (c *Caught) Release() {
+	signal.Stop(c.ends)
+	signal.Stop(c.hangups)
+}
+
+// Meanwhile calls end, from a goroutine of its own, if a signal that ends the daemon comes
+// before over is called: for what must be done before the tasks run, and may take long. Over
+// waits for that goroutine.
+func (c *Caught) Meanwhile(end func(os.Signal)) (over func()) {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case s := <-c.ends:
+			end(s)
+		case <-done:
+		}
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+	}
+}
+
+// Obey returns the task that does what signals say. SIGINT or SIGTERM calls stop, which
+// should end the daemon's context; another one kills the process. SIGHUP calls reload,
+// between RELOADING=1 and READY=1; reload reports its own errors, and calls do not overlap.
+// One that hangs, on a file that does not answer, keeps nobody from ending the daemon. SIGHUP
 // does nothing while the daemon stops.
-func Signals(stop context.CancelFunc, reload func(), log *slog.Logger, notify Notify) Task {
+func (c *Caught) Obey(stop context.CancelFunc, reload func(), log *slog.Logger, notify Notify) Task {
 	return NewTask("signals", func(ctx context.Context, ready func()) error {
-		ends, hangups := make(chan os.Signal, 1), make(chan os.Signal, 1)
-		signal.Notify(ends, syscall.SIGINT, syscall.SIGTERM)
-		signal.Notify(hangups, syscall.SIGHUP)
 		defer signal.Ignore(syscall.SIGHUP)
-		defer signal.Stop(ends)
+		defer signal.Stop(c.ends)
 		ready()
-		return obey(ctx, ends, hangups, func(s os.Signal) {
-			signal.Stop(ends) // before anybody is told that we stop
+		return obey(ctx, c.ends, c.hangups, func(s os.Signal) {
+			signal.Stop(c.ends) // before anybody is told that we stop
 			log.Info("signal received", "signal", s.String())
 			stop()
 		}, func() {
