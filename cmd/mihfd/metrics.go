@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/daemon"
+	"mihf.dev/mihf/front/patient"
 )
 
 // statusFunc asks the broker for its counts.
@@ -69,8 +71,9 @@ func newMetrics(status statusFunc) http.Handler {
 	return mux
 }
 
-// metricsTask returns the task that serves metrics on an address.
-func metricsTask(address string, status statusFunc, log *slog.Logger) daemon.Task {
+// metricsTask returns the task that serves metrics on an address. Failures counts the times
+// that accepting a connection failed.
+func metricsTask(address string, status statusFunc, failures *atomic.Uint64, log *slog.Logger) daemon.Task {
 	return daemon.NewTask("metrics", func(ctx context.Context, ready func()) error {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 		if err != nil {
@@ -85,7 +88,7 @@ func metricsTask(address string, status statusFunc, log *slog.Logger) daemon.Tas
 		stop := context.AfterFunc(ctx, func() { _ = s.Close() }) // Serve returns then
 		defer stop()
 		ready()
-		if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.Serve(patient.New(l, log, failures)); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve metrics: %w", err)
 		}
 		return nil

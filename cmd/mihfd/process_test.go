@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"mihf.dev/clients/mihgrpc"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/recording/walk"
@@ -143,21 +145,26 @@ func (p *process) ends(status int) {
 	}
 }
 
-// snapshot asks over gRPC.
 func (p *process) snapshot(socket string) *mihf.Snapshot {
 	p.b.t.Helper()
-	c, err := mihgrpc.Dial("unix://"+socket, mihgrpc.Options{})
-	if err != nil {
-		p.b.t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	ctx, cancel := context.WithTimeout(p.b.t.Context(), patience)
-	defer cancel()
-	s, err := c.Snapshot(ctx)
+	s, err := ask(p.b.t, socket, (*mihgrpc.Client).Snapshot)
 	if err != nil {
 		p.b.t.Fatal(err)
 	}
 	return s
+}
+
+// ask asks over gRPC.
+func ask[T any](t *testing.T, socket string, question func(*mihgrpc.Client, context.Context) (T, error)) (answer T, err error) {
+	t.Helper()
+	c, err := mihgrpc.Dial("unix://"+socket, mihgrpc.Options{})
+	if err != nil {
+		return answer, err
+	}
+	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	return question(c, ctx)
 }
 
 // lines is a log that can be waited for.
@@ -337,6 +344,46 @@ func TestSecondSignalKills(t *testing.T) {
 	if ws, ok := p.ProcessState.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGTERM {
 		t.Errorf("ended with %v, want killed", p.ProcessState)
 	}
+}
+
+// TestNoDescriptors: who connects while the daemon has none left is served when it has.
+func TestNoDescriptors(t *testing.T) {
+	b := newBed(t)
+	p := b.start()
+	b.told("READY=1")
+	var old unix.Rlimit
+	if err := unix.Prlimit(p.Process.Pid, unix.RLIMIT_NOFILE, nil, &old); err != nil {
+		t.Fatal(err)
+	}
+	limit := func(descriptors uint64) {
+		t.Helper()
+		if err := unix.Prlimit(p.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: descriptors, Max: old.Max}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limit(0)
+	served := make(chan error, 1)
+	socket := b.dir + "/mihfd.sock"
+	go func() {
+		_, err := ask(t, socket, (*mihgrpc.Client).Snapshot)
+		served <- err
+	}()
+	p.log.has(t, "connections wait, accepting them fails")
+	select {
+	case err := <-served:
+		t.Errorf("answered without a descriptor: %v", err)
+	default:
+	}
+	limit(old.Cur)
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	s, err := ask(t, socket, (*mihgrpc.Client).Status)
+	if err != nil || !slices.ContainsFunc(s.Counters, func(c mihf.CounterValue) bool { return c.Name == "mihf_grpc_accept_errors_total" && c.Value > 0 }) {
+		t.Errorf("not counted: %v, %+v", err, s.Counters)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends(exitOK)
 }
 
 // TestKilledAndBack: what a killed daemon leaves doesn't hold up the next.

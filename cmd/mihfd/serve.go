@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"sync/atomic"
 
 	"mihf.dev/clients/mihgrpc"
 	"mihf.dev/cmd/internal/liveview"
 	"mihf.dev/cmd/internal/wiring"
+	"mihf.dev/mihf"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
 	"mihf.dev/mihf/front/grpcfront"
@@ -104,7 +106,11 @@ func start(caught *daemon.Caught, cfg *config.Config, o options, p config.Paths,
 		tasks = append(tasks, daemon.Watchdog(interval, log, daemon.Systemd, wiring.Probe(a.Broker.Broker)))
 	}
 	if cfg.Metrics.Listen != "" {
-		tasks = append(tasks, metricsTask(cfg.Metrics.Listen, a.Broker.Status, log))
+		var failures atomic.Uint64
+		a.Broker.Add(func() []mihf.CounterValue {
+			return []mihf.CounterValue{{Name: "mihf_metrics_accept_errors_total", Value: failures.Load()}}
+		})
+		tasks = append(tasks, metricsTask(cfg.Metrics.Listen, a.Broker.Status, &failures, log))
 	}
 	if o.live {
 		tasks = append(tasks, liveTask("unix://"+a.Socket, stop))

@@ -85,6 +85,7 @@ func grpcCounters(s *grpcfront.Server) Counters {
 		return []mihf.CounterValue{
 			{Name: "mihf_grpc_deliveries_total", Value: c.Sent},
 			{Name: "mihf_grpc_refused_connections_total", Value: c.RefusedConnections},
+			{Name: "mihf_grpc_accept_errors_total", Value: c.AcceptErrors},
 			{Name: "mihf_grpc_malformed_requests_total", Value: c.Malformed},
 			{Name: "mihf_grpc_encode_errors_total", Value: c.EncodeErrors},
 			{Name: "mihf_grpc_panics_total", Value: c.Panics},

@@ -23,6 +23,7 @@ import (
 
 	"mihf.dev/mihf/front"
 	"mihf.dev/mihf/front/encoded"
+	"mihf.dev/mihf/front/patient"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
@@ -86,7 +87,7 @@ type Server struct {
 	ready   chan struct{}
 	readers sync.WaitGroup // of requests on Attach and Record streams
 	encoded *encoded.Events
-	counts  struct{ panics, encodeErrors, malformed, sent atomic.Uint64 }
+	counts  struct{ panics, encodeErrors, malformed, sent, acceptErrors atomic.Uint64 }
 	named   sync.Map // methods that a malformed request was logged of
 
 	connections connections
@@ -96,6 +97,7 @@ type Server struct {
 type Counts struct {
 	Connections        int    // open now
 	RefusedConnections uint64 // beyond MaxConnections
+	AcceptErrors       uint64 // times that accepting failed; it was tried again
 	Sent               uint64 // deliveries
 	EncodeErrors       uint64 // events that could not be encoded and were skipped
 	Malformed          uint64 // requests that could not be read, or made no sense
@@ -169,6 +171,7 @@ func (s *Server) Counts() Counts {
 	return Counts{
 		Connections:        s.connections.count(),
 		RefusedConnections: s.connections.refused.Load(),
+		AcceptErrors:       s.counts.acceptErrors.Load(),
 		Sent:               s.counts.sent.Load(),
 		EncodeErrors:       s.counts.encodeErrors.Load(),
 		Malformed:          s.counts.malformed.Load(),
@@ -185,7 +188,7 @@ func (s *Server) Run(ctx context.Context) error {
 	for _, ln := range s.o.Listeners {
 		g.Go(func() error {
 			defer cancel() // one listener that fails ends the others
-			err := s.grpc.Serve(boundedListener{Listener: ln, to: &s.connections})
+			err := s.grpc.Serve(boundedListener{Listener: patient.New(ln, s.log, &s.counts.acceptErrors), to: &s.connections})
 			if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 				return fmt.Errorf("gRPC front on %v: %w", ln.Addr(), err)
 			}
