@@ -5,16 +5,6 @@ import (
 	"time"
 )
 
-// Caller is who asks something of a broker, as its front knows it.
-type Caller struct {
-	Front string // "inproc", "grpc", "nats", "dbus"
-	UID   Opt[uint32]
-	GID   Opt[uint32]
-	PID   int
-	// Admin is set where the front itself authenticated an administrator (mTLS).
-	Admin bool
-}
-
 // Errors that a front turns into its own refusals. The text that wraps them says what
 // and why.
 var (

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/daemon"
 	"mihf.dev/mihf/front/patient"
@@ -33,7 +34,7 @@ func (c collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	s, err := c.status(ctx, mihf.Caller{Front: "inproc"})
+	s, err := c.status(ctx, wiring.Self())
 	if err != nil {
 		out <- prometheus.NewInvalidMetric(prometheus.NewDesc("mihf_broker_up", "Whether the broker answers.", nil, nil), err)
 		return

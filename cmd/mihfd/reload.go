@@ -3,6 +3,8 @@ package main
 import (
 	"log/slog"
 
+	"mihf.dev/cmd/internal/wiring"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/config"
 )
 
@@ -12,6 +14,7 @@ type reloader struct {
 	level   *slog.LevelVar
 	current config.Config // in force
 	load    func() (config.Config, error)
+	access  func(*access.Table) // puts another in force
 }
 
 // reload applies what can be changed while the daemon runs and names the keys that need a
@@ -30,8 +33,9 @@ func (r *reloader) reload() {
 			restart = append(restart, key)
 		}
 	}
-	r.current.Log.Level = next.Log.Level
+	r.current.Log.Level, r.current.Access = next.Log.Level, next.Access
 	r.level.Set(next.Log.Level)
+	r.access(wiring.Access(&next.Access))
 	r.log.Info("configuration read", "applied", applied, "needs_restart", restart)
 	if len(restart) > 0 {
 		r.log.Warn("changed keys need a restart", "keys", restart)

@@ -24,7 +24,7 @@ const (
 )
 
 // pure matches the packages of the core without I/O, goroutine, lock or clock.
-const pure = `mihf/(engine|hint|info|lci|linkstate|queue|recording|route|session)`
+const pure = `mihf/(access|engine|hint|info|lci|linkstate|queue|recording|route|session)`
 
 // layers says what a package may import of this module, other than its own
 // subtree and its parents. The first row whose pkg matches applies; an empty may

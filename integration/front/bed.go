@@ -10,10 +10,10 @@ import (
 
 	"mihf.dev/clients"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/broker"
 	"mihf.dev/mihf/engine"
 	"mihf.dev/mihf/front"
-	"mihf.dev/mihf/route"
 )
 
 // Front is what is tested.
@@ -21,18 +21,19 @@ type Front struct {
 	Name string
 	// Serve serves b until the test ends, and returns how to connect to it as a user.
 	Serve func(t *testing.T, b front.Broker) (dial func(t *testing.T, uid uint32) clients.Client)
+	// Grants are those that the front's callers need besides those of their uids, for
+	// example NATSUsers.
+	Grants []access.Grant
 }
 
-// Users of the tests. The daemon's own is one that nobody connects as.
 const (
-	daemon  = uint32(4240)
-	alice   = uint32(4241)
-	bob     = uint32(4242)
-	admin   = uint32(0)
 	wlan    = mihf.LinkID("wifi-00000001")
 	boot    = mihf.BootID(0xb007)
 	patient = 20 * time.Second // only a failure takes so long
 )
+
+// inside is the daemon itself.
+var inside = mihf.Caller{Front: "inproc", UID: mihf.Some(daemon)}
 
 // bed is a broker with its front and a hand on its sensors.
 type bed struct {
@@ -65,7 +66,7 @@ func (p *falling) Forecast(now mihf.Time, f *mihf.Forecast) bool {
 
 func newBed(t *testing.T, f Front, adjust func(*broker.Config)) *bed {
 	t.Helper()
-	cfg := broker.Config{Engine: engine.Defaults(), Access: route.Access{Self: daemon}, Version: "test"}
+	cfg := broker.Config{Engine: engine.Defaults(), Access: table(f.Grants...), Version: "test"}
 	cfg.Engine.Boot, cfg.Engine.Node = boot, "node"
 	cfg.Engine.NewPredictor = func(mihf.LinkID) engine.Predictor { return &falling{} }
 	if adjust != nil {
@@ -108,7 +109,7 @@ func (w *bed) observe(o *mihf.Observation) {
 	w.broker.Observe(o)
 	given := w.given.Add(1)
 	for w.ctx.Err() == nil {
-		s, err := w.broker.Status(w.ctx, mihf.Caller{})
+		s, err := w.broker.Status(w.ctx, inside)
 		if err != nil || counter(&s, "mihf_broker_observations_total") >= given {
 			return
 		}

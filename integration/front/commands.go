@@ -68,7 +68,7 @@ func testParameters(w *bed) {
 	})
 	there, err := c.Parameters(w.ctx, wlan)
 	w.must(err)
-	here, err := w.broker.Parameters(w.ctx, mihf.Caller{}, wlan)
+	here, err := w.broker.Parameters(w.ctx, inside, wlan)
 	w.must(err)
 	if diff := cmp.Diff(here, there, near); diff != "" {
 		w.Errorf("(-in process +here)\n%s", diff)

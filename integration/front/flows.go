@@ -213,39 +213,6 @@ func testRegisterWhileReading(w *bed) {
 	reading.Wait()
 }
 
-// Own flows only, unless granted; the daemon's inner life is for administrators.
-func testPermission(w *bed) {
-	a, b := w.dial(w.T, alice), w.dial(w.T, bob)
-	w.see(facts(true))
-	at := w.attach(a)
-	reg, err := at.Register(spec)
-	w.must(err)
-	if w.flow(b, reg.Flow) != nil {
-		w.Error("another user sees the flow")
-	}
-	if w.flow(w.dial(w.T, admin), reg.Flow) == nil {
-		w.Error("root does not see the flow")
-	}
-	foreign := spec
-	foreign.Owner = mihf.Some(alice)
-	other := w.attach(b)
-	_, err = other.Register(foreign)
-	wantErr(w, "a flow for another user", err, mihf.ErrPermission)
-	wantErr(w, "another user's flow", other.Unregister(reg.Flow), mihf.ErrNotFound)
-	_, err = b.Record(w.ctx, func(*mihf.Observation) error { return nil })
-	wantErr(w, "Record", err, mihf.ErrPermission)
-	r := w.follow(b, mihf.SubscribeRequest{Hints: true})
-	r.snapshot()
-	w.see(facts(false)) // freezes the flow
-	w.hint(at, mihf.HintFreeze)
-	w.mark(1)
-	for d := r.next(); !isMark(d, 1); d = r.next() {
-		if d.Kind == mihf.DeliverHint {
-			w.Errorf("another user sees the hint %+v", d.Hint)
-		}
-	}
-}
-
 // A broker that ends thaws its flows to recovery and says so before it is gone.
 func testBrokerEnds(w *bed) {
 	c := w.dial(w.T, alice)

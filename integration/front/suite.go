@@ -42,7 +42,8 @@ func Run(t *testing.T, f Front) {
 		{"LateRegistration", nil, testLateRegistration},
 		{"LateFreeze", nil, testLateFreeze},
 		{"RegisterWhileReading", nil, testRegisterWhileReading},
-		{"Permission", nil, testPermission},
+		{"OwnFlows", nil, testOwnFlows},
+		{"Permission", nil, testRoles},
 		{"BrokerEnds", nil, testBrokerEnds},
 	} {
 		t.Run(tc.name, func(t *testing.T) { tc.test(newBed(t, f, tc.adjust)) })

@@ -6,23 +6,24 @@ import (
 	"slices"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 )
-
-// refused counts a request that is refused with err.
-func (b *Broker) refused(err error) error {
-	b.counts.refused.Add(1)
-	return err
-}
 
 // Snapshot returns the state that the caller may see.
 func (b *Broker) Snapshot(ctx context.Context, who mihf.Caller) (*mihf.Snapshot, error) {
+	if err := b.require("snapshot", who, access.See); err != nil {
+		return nil, err
+	}
 	var s *mihf.Snapshot
-	err := b.do(ctx, func(now mihf.Time) { s = b.engine.Snapshot(now, b.sees(who)) })
+	err := b.do(ctx, func(now mihf.Time) { s = b.engine.Snapshot(now, b.access.Load().Sees(who)) })
 	return s, err
 }
 
 // Parameters returns the state of one link.
-func (b *Broker) Parameters(ctx context.Context, _ mihf.Caller, link mihf.LinkID) (s mihf.LinkStatus, err error) {
+func (b *Broker) Parameters(ctx context.Context, who mihf.Caller, link mihf.LinkID) (s mihf.LinkStatus, err error) {
+	if err := b.require("parameters", who, access.See); err != nil {
+		return s, err
+	}
 	stopped := b.do(ctx, func(now mihf.Time) { s, err = b.engine.LinkStatus(now, link) })
 	if stopped != nil {
 		return s, stopped
@@ -47,8 +48,8 @@ func (b *Broker) Information(ctx context.Context, _ mihf.Caller, req mihf.Inform
 
 // ConfigureThresholds applies all items to a link or none.
 func (b *Broker) ConfigureThresholds(ctx context.Context, who mihf.Caller, link mihf.LinkID, items []mihf.ThresholdConfig) error {
-	if err := b.cfg.Access.Command(who); err != nil {
-		return b.refused(err)
+	if err := b.require("configure_thresholds", who, access.Command); err != nil {
+		return err
 	}
 	var err error
 	if stopped := b.do(ctx, func(now mihf.Time) { err = b.engine.ConfigureThresholds(now, link, items) }); stopped != nil {
@@ -60,7 +61,11 @@ func (b *Broker) ConfigureThresholds(ctx context.Context, who mihf.Caller, link 
 // Explain tells why a prediction was announced. Flows of other owners are left out of it
 // unless the caller may see them.
 func (b *Broker) Explain(ctx context.Context, who mihf.Caller, id mihf.PredictionID) (x *mihf.Explanation, err error) {
-	see := b.sees(who)
+	if err := b.require("explain", who, access.See); err != nil {
+		return nil, err
+	}
+	table := b.access.Load()
+	all, see := table.May(who, access.RegisterAny), table.Sees(who)
 	stopped := b.do(ctx, func(mihf.Time) {
 		if x, err = b.engine.Explain(id); err != nil {
 			return
@@ -68,7 +73,7 @@ func (b *Broker) Explain(ctx context.Context, who mihf.Caller, id mihf.Predictio
 		shown := x.Decisions[:0]
 		for _, d := range x.Decisions {
 			s := b.sessions[d.Flow]
-			if d.Flow == "" || b.cfg.Access.Any(who) || (s != nil && see(s.owner)) {
+			if d.Flow == "" || all || (s != nil && see(s.owner)) {
 				shown = append(shown, d)
 			}
 		}
@@ -81,7 +86,10 @@ func (b *Broker) Explain(ctx context.Context, who mihf.Caller, id mihf.Predictio
 }
 
 // Status returns counts and conditions.
-func (b *Broker) Status(ctx context.Context, _ mihf.Caller) (mihf.Status, error) {
+func (b *Broker) Status(ctx context.Context, who mihf.Caller) (mihf.Status, error) {
+	if err := b.require("status", who, access.See); err != nil {
+		return mihf.Status{}, err
+	}
 	var s mihf.Status
 	err := b.do(ctx, func(now mihf.Time) {
 		links, flows := b.engine.Counts()

@@ -11,6 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/route"
 )
 
@@ -43,6 +44,9 @@ type attachment struct {
 
 // Attach opens a transport's attachment. See front.Broker.
 func (b *Broker) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, error) {
+	if err := b.require("attach", who, access.RegisterOwn); err != nil {
+		return nil, err
+	}
 	a := &attachment{
 		ending: newEnding(), b: b, ctx: ctx, who: who, wait: newSleeper(), flows: map[mihf.FlowID]struct{}{},
 	}
@@ -64,9 +68,9 @@ func (b *Broker) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, 
 
 // Register takes a flow; its hints come through Next from then on.
 func (a *attachment) Register(spec mihf.FlowSpec) (reg mihf.Registration, err error) {
-	owner, err := a.b.cfg.Access.Owner(a.who, &spec)
+	owner, err := a.b.access.Load().Owner(a.who, &spec)
 	if err != nil {
-		return reg, a.b.refused(err)
+		return reg, a.b.refuse("register", a.who, err)
 	}
 	if spec.ID == "" {
 		spec.ID = newFlowID()

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/broker"
-	"mihf.dev/mihf/route"
 )
 
 // quick is a flow that is frozen at once when the predictor says low.
@@ -54,7 +54,7 @@ func TestHintsOfOwnFlowsOnly(t *testing.T) {
 
 func TestSnapshotShowsOwnFlows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, func(c *broker.Config) { c.Access = route.Access{GrantUIDs: []uint32{7}} })
+		b := start(t, func(c *broker.Config) { c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{7}, Roles: access.Of(access.RegisterAny)}) })
 		b.register(b.attach(alice), quick)
 		for who, want := range map[uint32]int{1000: 1, 1001: 0, 7: 1, 0: 1} {
 			s, err := b.Snapshot(t.Context(), user(who))
@@ -82,7 +82,7 @@ func TestRegistrationIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := start(t, func(c *broker.Config) { c.Access = route.Access{GrantUIDs: []uint32{7}} })
+				b := start(t, func(c *broker.Config) { c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{7}, Roles: access.Of(access.RegisterAny)}) })
 				if _, err := b.attach(c.who).Register(c.spec); !errors.Is(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}

@@ -9,19 +9,19 @@ import (
 	"time"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/engine"
 	"mihf.dev/mihf/queue"
-	"mihf.dev/mihf/route"
 )
 
 // Config holds what a broker is made of. Fields that are zero mean the default that they
 // name.
 type Config struct {
 	Engine engine.Config // Boot must be set
-	Access route.Access
-	Clock  clock.Clock  // zero: boot time
-	Logger *slog.Logger // nil: discard
+	Access *access.Table // nil: everyone has access.Default
+	Clock  clock.Clock   // zero: boot time
+	Logger *slog.Logger  // nil: discard
 	// WatchPeers is told the peers whose routes matter, from the loop: it must not block.
 	WatchPeers func([]netip.Addr)
 	Version    string
@@ -44,6 +44,9 @@ func (c *Config) setDefaults() {
 			*d.v = d.n
 		}
 	}
+	if c.Access == nil {
+		c.Access = access.New(0, access.Default)
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -64,6 +67,8 @@ type Broker struct {
 	published atomic.Uint64 // the log's last sequence
 	closing   atomic.Bool   // nothing more will be published
 	live      atomic.Int64  // feeds and attachments that have not ended
+	access    atomic.Pointer[access.Table]
+	audit     audit
 
 	_  line
 	mu sync.RWMutex // guards log: the loop writes, feeds read
@@ -98,13 +103,15 @@ type counts struct {
 // New returns a broker that does nothing until Run.
 func New(cfg Config) *Broker {
 	cfg.setDefaults()
-	return &Broker{
+	b := &Broker{
 		cfg: cfg, inputs: make(chan mihf.Observation, cfg.Inputs), requests: make(chan *request, 64),
 		turn:    newSleeper(),
 		stopped: make(chan struct{}), log: queue.NewLog(queue.Sizes{Kept: cfg.Replay, Hints: cfg.Hints, Loose: cfg.Reports}),
 		engine: engine.New(cfg.Engine), sessions: map[mihf.FlowID]*session{}, owned: map[uint32]int{}, attached: map[*attachment]struct{}{},
 		started: cfg.Clock.Now(),
 	}
+	b.access.Store(cfg.Access)
+	return b
 }
 
 // Now returns the broker's time.

@@ -40,9 +40,9 @@ const (
 
 // Subscribe opens a subscription. See front.Broker.
 func (b *Broker) Subscribe(ctx context.Context, who mihf.Caller, req mihf.SubscribeRequest) (mihf.Feed, error) {
-	filter, err := route.NewFilter(&req, who, &b.cfg.Access)
+	filter, err := b.filter("subscribe", who, &req)
 	if err != nil {
-		return nil, b.refused(err)
+		return nil, err
 	}
 	f := &feed{ending: newEnding(), b: b, wait: newSleeper(), read: fresh}
 	var refused error
@@ -85,7 +85,7 @@ func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Ca
 		}
 	}
 	f.place(b.log.Start(filter), req)
-	snapshot := b.engine.Snapshot(now, b.sees(who))
+	snapshot := b.engine.Snapshot(now, b.access.Load().Sees(who))
 	previous := uint64(0)
 	if why := b.cannotResume(req); why != "" {
 		previous = snapshot.Sequence
@@ -117,12 +117,6 @@ func (b *Broker) cannotResume(req *mihf.SubscribeRequest) string {
 		return fmt.Sprintf("sequence %d is not reached yet", req.After)
 	}
 	return "the replay ring does not reach back so far"
-}
-
-func (b *Broker) sees(who mihf.Caller) func(uint32) bool {
-	all := b.cfg.Access.Any(who)
-	uid, known := who.UID.Get()
-	return func(owner uint32) bool { return all || (known && uid == owner) }
 }
 
 // Next waits for deliveries.

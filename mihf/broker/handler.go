@@ -24,9 +24,9 @@ type handler struct {
 // and nothing is conflated. Cancel may be called by any goroutine, by f too, and more than
 // once: no call of f begins after it, but one may be under way.
 func (b *Broker) Handle(ctx context.Context, who mihf.Caller, req mihf.SubscribeRequest, f func(*mihf.Delivery)) (cancel func(), err error) {
-	filter, err := route.NewFilter(&req, who, &b.cfg.Access)
+	filter, err := b.filter("handle", who, &req)
 	if err != nil {
-		return nil, b.refused(err)
+		return nil, err
 	}
 	h := &handler{filter: filter, f: f}
 	err = b.do(ctx, func(mihf.Time) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 )
 
 // tap is a recorder's bounded queue of observations.
@@ -25,8 +26,8 @@ func (t *tap) offer(o *mihf.Observation) {
 // or write fails. It returns how many came in and were not written: those that a slow
 // writer missed, and after an error those that still waited.
 func (b *Broker) Record(ctx context.Context, who mihf.Caller, write func(*mihf.Observation) error) (lost uint64, err error) {
-	if err := b.cfg.Access.Administer(who); err != nil {
-		return 0, b.refused(err)
+	if err := b.require("record", who, access.Administer); err != nil {
+		return 0, err
 	}
 	t := &tap{queue: make(chan mihf.Observation, b.cfg.Inputs)}
 	if err := b.do(ctx, func(mihf.Time) { b.taps = append(b.taps, t) }); err != nil {

@@ -75,7 +75,7 @@ func TestEndedBrokerRefuses(t *testing.T) {
 			"Subscribe": subscribe, "Attach": attach, "Snapshot": snapshot, "Parameters": parameters, "Status": status,
 			"Explain": explain, "Record": record, "Register": register, "Update": a.Update(mihf.FlowUpdate{Flow: id}),
 			"Unregister": a.Unregister(id), "Acknowledge": a.Acknowledge(mihf.Ack{Flow: id}),
-			"ConfigureThresholds": b.ConfigureThresholds(ctx, alice, wlan, nil),
+			"ConfigureThresholds": b.ConfigureThresholds(ctx, root, wlan, nil),
 		} {
 			if !errors.Is(err, mihf.ErrClosed) {
 				t.Errorf("%s: %v, want ErrClosed", name, err)

@@ -112,14 +112,22 @@ type GRPC struct {
 	Cert     string      `toml:"cert"`
 	Key      string      `toml:"key"`
 	ClientCA string      `toml:"client_ca"`
-	// AdminNames are common names of client certificates.
-	AdminNames []string `toml:"admin_names"`
 }
 
 // Access says who of those who may connect may do what.
 type Access struct {
-	RegisterAnyUIDs []uint32 `toml:"register_any_uids"`
-	CommandUIDs     []uint32 `toml:"command_uids"`
+	Default []string `toml:"default"` // names of Known.Roles
+	Grants  []Grant  `toml:"grants"`
+}
+
+// Grant gives roles to everyone whom it names.
+type Grant struct {
+	UIDs         []uint32
+	GIDs         []uint32
+	Certificates []string // common names of client certificates
+	NATSUsers    []string
+	Roles        []string // names of Known.Roles
+	AsUID        *uint32  // nil: none
 }
 
 // Log says what is logged, and how.
@@ -158,7 +166,8 @@ func Defaults() Config {
 			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20},
 			Suspend: Suspend{Enabled: true},
 		},
-		GRPC: GRPC{Mode: 0o660},
-		Log:  Log{Level: slog.LevelInfo, Format: "text"},
+		GRPC:   GRPC{Mode: 0o660},
+		Access: Access{Default: []string{"see", "register-own"}},
+		Log:    Log{Level: slog.LevelInfo, Format: "text"},
 	}
 }

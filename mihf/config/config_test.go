@@ -17,7 +17,7 @@ import (
 	"mihf.dev/mihf/config"
 )
 
-var known = config.Known{Predictors: []string{"level-slope", "other"}}
+var known = config.Known{Predictors: []string{"level-slope", "other"}, Roles: []string{"see", "register-own", "command"}}
 
 func TestEmptyIsDefault(t *testing.T) {
 	got, err := config.Parse("f", nil, known)
@@ -57,10 +57,50 @@ func TestSampleHasEveryKey(t *testing.T) {
 			section = strings.TrimSuffix(name, "]")
 		} else if m := switchedOff.FindStringSubmatch(line); m != nil {
 			got = append(got, section+"."+strings.TrimSuffix(m[1], " = "))
+		} else if name, ok := strings.CutPrefix(line, "# [["); ok {
+			got = append(got, strings.TrimSuffix(name, "]]"))
 		}
 	}
 	if d := cmp.Diff(keys("", reflect.TypeFor[config.Config]()), got); d != "" {
 		t.Errorf("(-Config +sample)\n%s", d)
+	}
+}
+
+// TestSampleGrant: the example of a grant has every key, and is right once its comment signs
+// are gone.
+func TestSampleGrant(t *testing.T) {
+	_, text, found := strings.Cut(config.Sample(), "# [[access.grants]]\n")
+	text, _, _ = strings.Cut(text, "\n\n")
+	text = strings.ReplaceAll("\n"+text, "\n# ", "\n")
+	got, err := config.Parse("sample", []byte("[[access.grants]]"+text), known)
+	if err != nil || !found {
+		t.Fatalf("error %v for\n%s", err, text)
+	}
+	for field, v := range reflect.ValueOf(got.Access.Grants[0]).Fields() {
+		if v.IsZero() {
+			t.Errorf("the example has no %s", field.Name)
+		}
+	}
+}
+
+// One name with one owner may be in several grants, as a certificate and as a NATS user too.
+func TestNamesInSeveralGrants(t *testing.T) {
+	_, err := config.Parse("f", []byte(`
+		[[access.grants]]
+		certificates = ["a"]
+		as_uid = 7
+		[[access.grants]]
+		certificates = ["b", "a"]
+		roles = ["command"]
+		[[access.grants]]
+		certificates = ["a"]
+		as_uid = 7
+		[[access.grants]]
+		nats_users = ["a"]
+		as_uid = 8
+	`), known)
+	if err != nil {
+		t.Error(err)
 	}
 }
 
@@ -96,9 +136,16 @@ func TestValues(t *testing.T) {
 		cert = "/c"
 		key = "/k"
 		client_ca = "/ca"
-		admin_names = ["boss"]
 		[access]
-		command_uids = [0, 4294967295]
+		default = []
+		[[access.grants]]
+		uids = [0, 4294967295]
+		gids = [27]
+		roles = ["command", "see"]
+		[[access.grants]]
+		certificates = ["bus-17"]
+		nats_users = ["fleet", "bus-17"]
+		as_uid = 990
 		[log]
 		level = "debug"
 		format = "json"
@@ -115,14 +162,20 @@ func TestValues(t *testing.T) {
 	want.Predictor.Method = config.NoPredictor
 	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes = false, 8192
 	want.Sensors.Replay.File = "/r"
-	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca", AdminNames: []string{"boss"}}
-	want.Access.CommandUIDs = []uint32{0, 1<<32 - 1}
+	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca"}
+	want.Access = config.Access{Default: []string{}, Grants: []config.Grant{
+		{UIDs: []uint32{0, 1<<32 - 1}, GIDs: []uint32{27}, Roles: []string{"command", "see"}},
+		{Certificates: []string{"bus-17"}, NATSUsers: []string{"fleet", "bus-17"}, AsUID: new(uint32(990))},
+	}}
 	want.Log = config.Log{Level: slog.LevelDebug, Format: "json"}
 	want.Metrics.Listen = "[::1]:1"
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
+
+// grant begins a second one, of a user, at line 4.
+const grant = "[[access.grants]]\nuids = [1]\nroles = [\"see\"]\n[[access.grants]]\nuids = [2]\n"
 
 // TestErrors has one case for each way to be wrong: the text, and what each error says.
 func TestErrors(t *testing.T) {
@@ -136,10 +189,24 @@ func TestErrors(t *testing.T) {
 		{"[link]\nthreshold = \"x\"\n", "f:2: link.threshold: must be a number"},
 		{"[broker]\ninputs = 1.5\n", "f:2: broker.inputs: must be a whole number"},
 		{"[sensors.rtnl]\nenabled = 1\n", "f:2: sensors.rtnl.enabled: must be true or false"},
-		{"[access]\ncommand_uids = [-1]\n", "f:2: access.command_uids: must be a list of user ids"},
-		{"[access]\ncommand_uids = 3\n", "f:2: access.command_uids: must be a list of user ids"},
-		{"[grpc]\nadmin_names = \"a\"\n", `f:2: grpc.admin_names: must be a list of names, for example ["a", "b"]`},
-		{"[grpc]\nadmin_names = [\"\"]\n", "f:2: grpc.admin_names: has an empty name"},
+		{"[access]\ndefault = \"see\"\n", `f:2: access.default: must be a list of names, for example ["a", "b"]`},
+		{"[access]\ndefault = [\"see\", \"rule\"]\n", `f:2: access.default: "rule" is no role; give some of see, register-own, command`},
+		{"[access]\ngrants = 1\n", "f:2: access.grants: must be "},
+		{"[[access.grants]]\nuids = [-1]\n", "f:2: access.grants.uids: must be a list of numbers"},
+		{"[[access.grants]]\nuids = 3\n", "f:2: access.grants.uids: must be a list of numbers"},
+		{"[[access.grants]]\nuid = [3]\n", "f:2: access.grants.uid: no such key; [access.grants] has uids, gids,"},
+		{"[[access.grants]]\nas_uid = \"x\"\n", "f:2: access.grants.as_uid: must be the number of a user"},
+		{grant + "roles = [\"rule\"]\n", `f:6: access.grants[1].roles: "rule" is no role; give some of see,`},
+		{"[[access.grants]]\nroles = [\"see\"]\n", "f:1: access.grants[0]: is for nobody; give uids, gids, certificates or nats_users"},
+		{"access.grants = [{uids = [1], roles = [\"see\"]},\n{uids = [2]}]\n", "f:1: access.grants[1]: gives nothing; give roles, some of see,"},
+		{"access.grants = [{uids = [1], roles = [\"see\"]},\n{uids = [2],\nroles = [\"x\"]}]\n", `f:3: access.grants[1].roles: "x" is no role`},
+		{grant + "as_uid = 7\n", "f:6: access.grants[1].as_uid: is for certificates and nats_users, and the grant names none"},
+		{grant + "certificates = [\"\"]\nas_uid = 7\n", "f:6: access.grants[1].certificates: has an empty name"},
+		{grant + "nats_users = [\"\"]\nas_uid = 7\n", "f:6: access.grants[1].nats_users: has an empty name"},
+		{
+			"[[access.grants]]\nnats_users = [\"a\"]\nas_uid = 7\n[[access.grants]]\nnats_users = [\"b\", \"a\"]\nas_uid = 8\n",
+			`f:6: access.grants[1].as_uid: "a" in nats_users has the as_uid 7 already`,
+		},
 		{"link = 1\n", "f:1: link: must be a section"},
 		{"[link]\nsettle \"30ms\"\n", "f:2: expected '=' after key; see the sample"},
 		{"[link]\nsettle = 30ms\n", "f:2: strings must be quoted; see the sample"},
@@ -233,13 +300,13 @@ func TestChanged(t *testing.T) {
 		t.Errorf("equal configurations differ in %v", got)
 	}
 	b.Node.Name, b.Sensors.Rtnl.Enabled, b.Sensors.Replay.File = "x", false, "/r"
-	b.Access.CommandUIDs, b.Log.Level = []uint32{1}, slog.LevelWarn
-	want := []string{"node.name", "sensors.rtnl.enabled", "sensors.replay.file", "access.command_uids", "log.level"}
+	b.Access.Grants, b.Log.Level = []config.Grant{{}}, slog.LevelWarn
+	want := []string{"node.name", "sensors.rtnl.enabled", "sensors.replay.file", "access.grants", "log.level"}
 	if d := cmp.Diff(want, config.Changed(&a, &b)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if config.Live("node.name") || config.Live("sensors.replay.file") || !config.Live("log.level") {
-		t.Error("of these only log.level changes without a restart")
+	if config.Live("node.name") || config.Live("sensors.replay.file") || !config.Live("log.level") || !config.Live("access.default") {
+		t.Error("of these only log.level and access.default change without a restart")
 	}
 }
 

@@ -3,10 +3,11 @@ package config
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Live reports whether a change of the key takes effect without a restart.
-func Live(key string) bool { return key == "log.level" }
+func Live(key string) bool { return key == "log.level" || strings.HasPrefix(key, "access.") }
 
 // Changed returns the dotted keys whose values differ, in the order of the sections.
 func Changed(a, b *Config) []string {

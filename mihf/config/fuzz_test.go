@@ -16,6 +16,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("[link]\nsettle = 3\nx.y = [[{a = 1}]]\n")
 	f.Add("link = { settle = \"1ms\", threshold = 1 }\n[[grpc]]\n")
 	f.Add("[hint]\nlease = \"1ns\"\nlease = \"1ns\"\n\"\".\"\" = nan")
+	f.Add(grant + "certificates = [\"a\"]\nas_uid = 7\n")
+	f.Add("access.grants = [{uids = [1], roles = [\"see\"]}, 1, {}]\n[[access]]\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		cfg, err := config.Parse("file", []byte(text), known)
 		if err != nil {

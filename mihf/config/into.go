@@ -23,12 +23,7 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	set(r.Sensors.Suspend.Enabled, &cfg.Sensors.Suspend.Enabled)
 	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
-	if len(r.Access.RegisterAnyUIDs) > 0 {
-		cfg.Access.RegisterAnyUIDs = r.Access.RegisterAnyUIDs
-	}
-	if len(r.Access.CommandUIDs) > 0 {
-		cfg.Access.CommandUIDs = r.Access.CommandUIDs
-	}
+	r.Access.into(c, &cfg.Access, known.Roles)
 	c.level("log.level", r.Log.Level, &cfg.Log.Level)
 	c.oneOf("log.format", r.Log.Format, &cfg.Log.Format, "text", "json")
 	c.address("metrics.listen", r.Metrics.Listen, &cfg.Metrics.Listen)
@@ -113,10 +108,6 @@ func (r *rawGRPC) into(c *checker, g *GRPC) {
 	c.path("grpc.cert", r.Cert, &g.Cert)
 	c.path("grpc.key", r.Key, &g.Key)
 	c.path("grpc.client_ca", r.ClientCA, &g.ClientCA)
-	if len(r.AdminNames) > 0 {
-		g.AdminNames = r.AdminNames
-	}
-	c.must(!slices.Contains(g.AdminNames, ""), "grpc.admin_names", "has an empty name; give common names of certificates")
 	for _, f := range []struct{ key, path, what string }{
 		{"grpc.cert", g.Cert, "the daemon's certificate"},
 		{"grpc.key", g.Key, "the certificate's private key"},

@@ -25,6 +25,7 @@ const (
 // Known is what the program knows that this package doesn't.
 type Known struct {
 	Predictors []string // names of the methods, without [NoPredictor]
+	Roles      []string // that grants give
 }
 
 // Error is one thing that is wrong with a configuration.
@@ -143,7 +144,8 @@ func badValue(e *toml.DecodeError) string {
 	}
 	want := map[reflect.Kind]string{
 		reflect.String: `a string in quotes, for example "30ms" for a duration`, reflect.Int: "a whole number", reflect.Float64: "a number",
-		reflect.Bool: "true or false", reflect.Slice: "a list of user ids, for example [1000, 1001]", reflect.Struct: "a section",
+		reflect.Bool: "true or false", reflect.Slice: "a list of numbers, for example [1000, 1001]", reflect.Struct: "a section",
+		reflect.Uint32: "the number of a user",
 	}[t.Kind()]
 	if t == reflect.TypeFor[[]string]() {
 		want = `a list of names, for example ["a", "b"]`
@@ -170,7 +172,8 @@ func unknownKey(key toml.Key) string {
 	return "no such key"
 }
 
-// typeOf returns the type of a key's place in rawConfig, or nil.
+// typeOf returns the type of a key's place in rawConfig, or nil. That of several sections
+// of one name is that of one.
 func typeOf(key toml.Key) reflect.Type {
 	t := reflect.TypeFor[rawConfig]()
 	for _, part := range key {
@@ -182,6 +185,9 @@ func typeOf(key toml.Key) reflect.Type {
 			return nil
 		}
 		t = t.Field(i).Type
+		if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+			t = t.Elem()
+		}
 	}
 	return t
 }

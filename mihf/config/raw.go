@@ -22,12 +22,9 @@ type rawConfig struct {
 			File *string `toml:"file"`
 		} `toml:"replay"`
 	} `toml:"sensors"`
-	GRPC   rawGRPC `toml:"grpc"`
-	Access struct {
-		RegisterAnyUIDs []uint32 `toml:"register_any_uids"`
-		CommandUIDs     []uint32 `toml:"command_uids"`
-	} `toml:"access"`
-	Log struct {
+	GRPC   rawGRPC   `toml:"grpc"`
+	Access rawAccess `toml:"access"`
+	Log    struct {
 		Level  *string `toml:"level"`
 		Format *string `toml:"format"`
 	} `toml:"log"`
@@ -93,6 +90,18 @@ type rawGRPC struct {
 	Cert     *string `toml:"cert"`
 	Key      *string `toml:"key"`
 	ClientCA *string `toml:"client_ca"`
+}
 
-	AdminNames []string `toml:"admin_names"`
+type rawAccess struct {
+	Default *[]string  `toml:"default"`
+	Grants  []rawGrant `toml:"grants"`
+}
+
+type rawGrant struct {
+	UIDs         []uint32 `toml:"uids"`
+	GIDs         []uint32 `toml:"gids"`
+	Certificates []string `toml:"certificates"`
+	NATSUsers    []string `toml:"nats_users"`
+	Roles        []string `toml:"roles"`
+	AsUID        *uint32  `toml:"as_uid"`
 }

@@ -1,5 +1,5 @@
 // Package route knows who is interested in what: the registered flows with their owners
-// and links, the subscriptions' filters, and who may do what.
+// and links, and the subscriptions' filters.
 //
 // # Guarantees
 //

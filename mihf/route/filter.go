@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 )
 
 // MaxFilterLinks bounds the links that one subscription names.
@@ -20,8 +21,8 @@ type Filter struct {
 }
 
 // NewFilter checks a subscription. Hints are limited to the caller's own flows unless it
-// may see any.
-func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, access *Access) (*Filter, error) {
+// may see any; who owns none and may see none is refused.
+func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, table *access.Table) (*Filter, error) {
 	if len(req.Links) > MaxFilterLinks {
 		return nil, fmt.Errorf("%w: %d links in one subscription, at most %d", mihf.ErrLimit, len(req.Links), MaxFilterLinks)
 	}
@@ -34,10 +35,10 @@ func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, access *Access) (*Fi
 		return nil, fmt.Errorf("%w: unknown kinds of event", mihf.ErrInvalid)
 	}
 	f := &Filter{links: slices.Clone(req.Links), kinds: req.Kinds, hints: req.Hints}
-	if f.hints && !access.Any(who) {
-		uid, known := who.UID.Get()
-		if !known {
-			return nil, fmt.Errorf("%w: hints are shown to their flow's owner, and the caller's uid is not known; %s", mihf.ErrPermission, asWhom)
+	if f.hints && !table.May(who, access.RegisterAny) {
+		uid, err := table.Self(who)
+		if err != nil {
+			return nil, fmt.Errorf("hints are shown to their flow's owner: %w", err)
 		}
 		f.owner = mihf.Some(uid)
 	}

@@ -8,12 +8,12 @@ import (
 	"os"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/broker"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/engine"
 	"mihf.dev/mihf/hint"
 	"mihf.dev/mihf/linkstate"
-	"mihf.dev/mihf/route"
 	"mihf.dev/predictors"
 	"mihf.dev/predictors/level"
 )
@@ -23,7 +23,7 @@ func Methods() predictors.Methods { return predictors.Methods{level.Method()} }
 
 // Known returns what a configuration may name.
 func Known() config.Known {
-	var k config.Known
+	k := config.Known{Roles: access.RoleNames()}
 	for _, m := range Methods() {
 		k.Predictors = append(k.Predictors, m.Name)
 	}
@@ -104,10 +104,7 @@ func brokerConfig(c *config.Config, o Options, e engine.Config, watch func([]net
 	b := &c.Broker
 	return broker.Config{
 		Engine: e, Clock: o.Clock, Logger: o.Logger, Version: o.Version, WatchPeers: watch,
-		Access: route.Access{
-			Self:      uint32(os.Geteuid()), //nolint:gosec // a uid has 32 bits
-			GrantUIDs: c.Access.RegisterAnyUIDs, CommandUIDs: c.Access.CommandUIDs,
-		},
+		Access: Access(&c.Access),
 		Inputs: b.Inputs, Replay: b.Replay, Hints: b.Hints, Reports: b.Reports,
 		MaxSubscribers: b.MaxSubscribers, MaxFlows: b.MaxFlows, Mailbox: b.Mailbox,
 	}

@@ -91,9 +91,6 @@ func TestEveryValueArrives(t *testing.T) {
 	if e.RouteHold != c.Link.RouteHold || e.AddressHold != c.Link.AddressHold || e.EvaluateEvery != c.Predictor.EvaluateEvery || string(e.Node) != c.Node.Name {
 		t.Errorf("engine %+v", e)
 	}
-	if d := cmp.Diff([][]uint32{c.Access.RegisterAnyUIDs, c.Access.CommandUIDs}, [][]uint32{b.Access.GrantUIDs, b.Access.CommandUIDs}); d != "" {
-		t.Errorf("access (-config +broker)\n%s", d)
-	}
 	r := rtnlOptions(&c.Sensors.Rtnl, Options{})
 	if r.Settle != c.Sensors.Rtnl.Settle || r.Reconcile != c.Sensors.Rtnl.Reconcile || r.BufferBytes != c.Sensors.Rtnl.BufferBytes {
 		t.Errorf("rtnl %+v", r)

@@ -61,7 +61,7 @@ func NewGRPC(c *config.GRPC, socket string, b front.Broker, log *slog.Logger) (*
 		listeners = append(listeners, l)
 	}
 	s, err := grpcfront.New(grpcfront.Options{
-		Broker: b, Listeners: listeners, Logger: log, TLS: tlsConfig, AdminNames: c.AdminNames,
+		Broker: b, Listeners: listeners, Logger: log, TLS: tlsConfig,
 	})
 	if err != nil {
 		closeAll()

@@ -71,7 +71,7 @@ func Probe(b *broker.Broker) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answer := make(chan error, 1)
 		go func() { // the loop may have taken the question and hang in it: then this stays
-			_, err := b.Status(ctx, mihf.Caller{Front: "inproc"})
+			_, err := b.Status(ctx, Self())
 			answer <- err
 		}()
 		select {

@@ -239,7 +239,7 @@ func TestTLS(t *testing.T) {
 	c.Sensors = config.Sensors{}
 	c.GRPC = config.GRPC{
 		Socket: dir + "/s", Mode: 0o600, Listen: freeAddress(t),
-		Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/cert.pem", AdminNames: []string{"localhost"},
+		Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/cert.pem",
 	}
 	a, err := Assemble(&c, Options{})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc/credentials"
@@ -18,13 +17,12 @@ import (
 // callerCreds authenticates connections: a unix socket's by the kernel, others by their
 // certificate.
 type callerCreds struct {
-	tls    credentials.TransportCredentials // nil: unix sockets only
-	admins []string
+	tls credentials.TransportCredentials // nil: unix sockets only
 }
 
 // newCreds refuses a configuration that would let anyone in.
-func newCreds(cfg *tls.Config, admins []string) (*callerCreds, error) {
-	c := &callerCreds{admins: admins}
+func newCreds(cfg *tls.Config) (*callerCreds, error) {
+	c := &callerCreds{}
 	if cfg == nil {
 		return c, nil
 	}
@@ -65,7 +63,7 @@ func (c *callerCreds) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 		return nil, nil, fmt.Errorf("connection from %v: no verified client certificate", raw.RemoteAddr())
 	}
 	leaf := t.State.VerifiedChains[0][0]
-	caller := mihf.Caller{Front: "grpc", Admin: leaf.Subject.CommonName != "" && slices.Contains(c.admins, leaf.Subject.CommonName)}
+	caller := mihf.Caller{Front: "grpc", Name: leaf.Subject.CommonName}
 	return conn, callerInfo{t.CommonAuthInfo, caller}, nil
 }
 

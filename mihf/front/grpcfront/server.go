@@ -38,8 +38,6 @@ type Options struct {
 	// TLS is needed for listeners that are not unix sockets. It must require and verify
 	// client certificates.
 	TLS *tls.Config
-	// AdminNames are the common names of certificates that may do everything.
-	AdminNames []string
 
 	MaxConnections int           // 4096; more are closed at once
 	MaxStreams     uint32        // of one connection; 2048
@@ -114,7 +112,7 @@ func New(o Options) (*Server, error) {
 	if o.Encoded == nil {
 		o.Encoded = encoded.New(o.Broker.Node(), o.Broker.Now)
 	}
-	creds, err := newCreds(o.TLS, o.AdminNames)
+	creds, err := newCreds(o.TLS)
 	if err != nil {
 		return nil, err
 	}
