@@ -64,6 +64,10 @@ var requests = []struct {
 	{"Snapshot", access.See, func(w *bed, c clients.Client) error { _, err := c.Snapshot(w.ctx); return err }},
 	{"Parameters", access.See, func(w *bed, c clients.Client) error { _, err := c.Parameters(w.ctx, wlan); return err }},
 	{"Status", access.See, func(w *bed, c clients.Client) error { _, err := c.Status(w.ctx); return err }},
+	{"Information", access.See, func(w *bed, c clients.Client) error {
+		_, err := c.Information(w.ctx, mihf.InformationRequest{})
+		return err
+	}},
 	{"Explain", access.See, func(w *bed, c clients.Client) error {
 		_, err := c.Explain(w.ctx, mihf.PredictionID{Boot: boot, N: 99})
 		return ignore(err, mihf.ErrNotFound)

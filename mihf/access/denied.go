@@ -6,15 +6,15 @@ import (
 	"mihf.dev/mihf"
 )
 
-// Denied is a refusal for want of a role. It wraps mihf.ErrPermission.
-type Denied struct {
+// DeniedError is a refusal for want of a role. It wraps mihf.ErrPermission.
+type DeniedError struct {
 	Who    mihf.Identity
 	Role   Role // that is missing
 	nobody bool // it has the role, but is no flow's owner
 }
 
 // Error says whose role is missing, and where it is granted.
-func (d *Denied) Error() string {
+func (d *DeniedError) Error() string {
 	if d.nobody {
 		return fmt.Sprintf("%v: %v owns no flows: %s", mihf.ErrPermission, d.Who, d.owner())
 	}
@@ -22,10 +22,10 @@ func (d *Denied) Error() string {
 }
 
 // Unwrap makes it a mihf.ErrPermission.
-func (d *Denied) Unwrap() error { return mihf.ErrPermission }
+func (d *DeniedError) Unwrap() error { return mihf.ErrPermission }
 
 // owner says how the caller becomes a flow's owner.
-func (d *Denied) owner() string {
+func (d *DeniedError) owner() string {
 	if d.Who == (mihf.Identity{}) {
 		return "connect by the unix socket, or with a name that a grant of [access] gives an as_uid"
 	}
@@ -33,7 +33,7 @@ func (d *Denied) owner() string {
 }
 
 // grant says where the role is given.
-func (d *Denied) grant() string {
+func (d *DeniedError) grant() string {
 	key := "uids"
 	if _, ok := d.Who.Certificate(); ok {
 		key = "certificates"

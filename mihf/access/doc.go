@@ -10,7 +10,7 @@
 //     are known by the kernel's credentials alone, never by a name.
 //   - A caller owns the flows of its uid. One that has a name instead owns those of the
 //     uid that its grant gives it, and none without; that uid's roles it does not get.
-//   - A refusal is a [Denied]: it says whose role is missing and where it is granted.
+//   - A refusal is a [DeniedError]: it says whose role is missing and where it is granted.
 //   - The [Audit] lets at most [MaxLines] lines a second through for each identity, counts
 //     the others, and says with the next line how many they were. It keeps a bounded
 //     number of identities.

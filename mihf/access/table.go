@@ -90,12 +90,12 @@ func (t *Table) Roles(who mihf.Caller) Roles {
 // May reports whether the caller has the role.
 func (t *Table) May(who mihf.Caller, role Role) bool { return t.Roles(who).Has(role) }
 
-// Require fails with a [Denied] unless the caller has the role.
+// Require fails with a [DeniedError] unless the caller has the role.
 func (t *Table) Require(who mihf.Caller, role Role) error {
 	if t.May(who, role) {
 		return nil
 	}
-	return &Denied{Who: who.Identity(), Role: role}
+	return &DeniedError{Who: who.Identity(), Role: role}
 }
 
 // UID returns whose flows the caller owns; unknown: nobody's.
@@ -106,18 +106,18 @@ func (t *Table) UID(who mihf.Caller) mihf.Opt[uint32] {
 	return t.named(who).as
 }
 
-// Self returns whose flows the caller owns. It fails with a [Denied] where those are
+// Self returns whose flows the caller owns. It fails with a [DeniedError] where those are
 // nobody's.
 func (t *Table) Self(who mihf.Caller) (uint32, error) {
 	uid, known := t.UID(who).Get()
 	if !known {
-		return 0, &Denied{Who: who.Identity(), Role: RegisterOwn, nobody: true}
+		return 0, &DeniedError{Who: who.Identity(), Role: RegisterOwn, nobody: true}
 	}
 	return uid, nil
 }
 
 // Owner returns the uid that a flow registered by the caller belongs to. It fails with a
-// [Denied] if the caller may not register for that owner.
+// [DeniedError] if the caller may not register for that owner.
 func (t *Table) Owner(who mihf.Caller, spec *mihf.FlowSpec) (uint32, error) {
 	owner, named := spec.Owner.Get()
 	if named && t.UID(who) != spec.Owner {

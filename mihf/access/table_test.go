@@ -127,8 +127,13 @@ func TestSees(t *testing.T) {
 		who         mihf.Caller
 		hers, other bool
 	}{
-		{alice, true, false}, {bob, false, false}, {gateway, true, true}, {root, true, true}, {relay, true, true},
-		{bus, false, true}, {stranger, false, false},
+		{alice, true, false},
+		{bob, false, false},
+		{gateway, true, true},
+		{root, true, true},
+		{relay, true, true},
+		{bus, false, true},
+		{stranger, false, false},
 	} {
 		if see := table.Sees(c.who); see(1000) != c.hers || see(990) != c.other {
 			t.Errorf("%v", c.who.Identity())
@@ -136,7 +141,7 @@ func TestSees(t *testing.T) {
 	}
 }
 
-// "A refusal is a [Denied]: it says whose role is missing and where it is granted."
+// "A refusal is a [DeniedError]: it says whose role is missing and where it is granted."
 func TestDenied(t *testing.T) {
 	_, strange := table.Owner(stranger, &mihf.FlowSpec{})
 	_, unknown := table.Owner(nobody, &mihf.FlowSpec{})
@@ -151,8 +156,8 @@ func TestDenied(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%v\nwant %s", err, want)
 		}
-		if d, ok := errors.AsType[*access.Denied](err); !ok || d.Role.String() == "unknown" {
-			t.Errorf("%v is no Denied", err)
+		if d, ok := errors.AsType[*access.DeniedError](err); !ok || d.Role.String() == "unknown" {
+			t.Errorf("%v is no DeniedError", err)
 		}
 	}
 	ugly := mihf.Caller{Front: "nats", Name: strings.Repeat("\x1b\xff", 1000)}

@@ -48,7 +48,7 @@ func (b *Broker) refused(err error) error {
 // refuse counts a request that is refused with err. Where a role is missing, the audit has
 // it.
 func (b *Broker) refuse(operation string, who mihf.Caller, err error) error {
-	denied, ok := errors.AsType[*access.Denied](err)
+	denied, ok := errors.AsType[*access.DeniedError](err)
 	if !ok {
 		return b.refused(err)
 	}

@@ -32,7 +32,10 @@ func (b *Broker) Parameters(ctx context.Context, who mihf.Caller, link mihf.Link
 }
 
 // Information returns what is known of points of attachment.
-func (b *Broker) Information(ctx context.Context, _ mihf.Caller, req mihf.InformationRequest) (*mihf.Information, error) {
+func (b *Broker) Information(ctx context.Context, who mihf.Caller, req mihf.InformationRequest) (*mihf.Information, error) {
+	if err := b.require("information", who, access.See); err != nil {
+		return nil, err
+	}
 	if err := req.Check(); err != nil {
 		return nil, b.refused(err)
 	}

@@ -14,7 +14,9 @@ import (
 
 func TestParametersAndThresholds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, func(c *broker.Config) { c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{1000}, Roles: access.Of(access.Command)}) })
+		b := start(t, func(c *broker.Config) {
+			c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{1000}, Roles: access.Of(access.Command)})
+		})
 		b.give(wlan, rssi(-60))
 		s, err := b.Parameters(t.Context(), bob, wlan)
 		if v, ok := s.Values.Get(mihf.ParamRSSI); err != nil || !ok || v != -60 {

@@ -54,7 +54,9 @@ func TestHintsOfOwnFlowsOnly(t *testing.T) {
 
 func TestSnapshotShowsOwnFlows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t, func(c *broker.Config) { c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{7}, Roles: access.Of(access.RegisterAny)}) })
+		b := start(t, func(c *broker.Config) {
+			c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{7}, Roles: access.Of(access.RegisterAny)})
+		})
 		b.register(b.attach(alice), quick)
 		for who, want := range map[uint32]int{1000: 1, 1001: 0, 7: 1, 0: 1} {
 			s, err := b.Snapshot(t.Context(), user(who))
@@ -82,7 +84,9 @@ func TestRegistrationIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b := start(t, func(c *broker.Config) { c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{7}, Roles: access.Of(access.RegisterAny)}) })
+				b := start(t, func(c *broker.Config) {
+					c.Access = access.New(0, access.Default, access.Grant{UIDs: []uint32{7}, Roles: access.Of(access.RegisterAny)})
+				})
 				if _, err := b.attach(c.who).Register(c.spec); !errors.Is(err, c.want) {
 					t.Errorf("got %v, want %v", err, c.want)
 				}
