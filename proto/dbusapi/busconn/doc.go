@@ -1,0 +1,24 @@
+// Package busconn is a connection of one's own to a message bus, for the D-Bus front and its
+// clients. It stands on godbus, and keeps what that leaves open.
+//
+// # Guarantees
+//
+//   - Nothing waits for a bus that stands still but who asks for it: a write is taken by the
+//     kernel, or kept, or refused with [ErrBusy]. What is kept is bounded. [Conn.Room] waits
+//     until the bus takes more.
+//   - A call ends after [CallTimeout] at the latest, and with its context.
+//   - Method calls and signals are handed over one after another, in the order in which they
+//     came, by one goroutine.
+//   - A message above [Options.MaxMessage] is not read into memory: a call is refused by name
+//     (LimitsExceeded), anything else is passed over; both are counted.
+//   - No file descriptor is taken from anybody: it is not negotiated, and the bus refuses
+//     messages that have some.
+//   - That the bus is lost shows in [Conn.Done], whatever stands in the way.
+//
+// # Limits
+//
+// Buses are reached by unix:path= and unix:abstract= addresses. What the kernel's socket
+// buffer took before a bus stood still is delivered when it goes on, as old as it is then.
+//
+// Shell: any goroutine may use a Conn. Close waits for nobody.
+package busconn
