@@ -84,7 +84,7 @@ func (r *Report) measure(ctx context.Context, o *Options) (err error) {
 		return fmt.Errorf("fan-out: %w", err)
 	}
 	o.Progress("freeze over gRPC")
-	if r.GRPC, err = overGRPC(ctx, o); err != nil {
+	if r.GRPC, err = over(ctx, o, overGRPC); err != nil {
 		return fmt.Errorf("gRPC: %w", err)
 	}
 	if !o.All {
