@@ -82,7 +82,8 @@ type Engine struct {
 	resuming   bool      // predictions end because of a suspend
 }
 
-// Refused counts inputs that were not taken because a bound was reached.
+// Refused counts observations that were not taken because a bound was reached, or because
+// their link's id is none.
 type Refused struct{ Links, Sensors uint64 }
 
 // New returns a machine that nothing has happened to.

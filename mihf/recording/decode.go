@@ -77,13 +77,25 @@ func (l *line) times(o *mihf.Observation) error {
 	if o.At <= 0 {
 		return fmt.Errorf("t: %g is more than %v before the start", float64(*l.T), time.Duration(Base))
 	}
-	if o.Age, err = l.Age.duration(); err != nil {
+	if o.Age, err = l.Age.length(); err != nil {
 		return fmt.Errorf("age_s: %w", err)
 	}
-	if o.Gap, err = l.Gap.duration(); err != nil {
+	if o.Gap, err = l.Gap.length(); err != nil {
 		return fmt.Errorf("gap_s: %w", err)
 	}
 	return nil
+}
+
+// until reads the end of what is true from t on.
+func (s seconds) until(t mihf.Time) (mihf.Time, error) {
+	d, err := s.duration()
+	if err != nil {
+		return 0, err
+	}
+	if Base.Add(d) < t {
+		return 0, fmt.Errorf("%g s is before it begins", float64(s))
+	}
+	return Base.Add(d), nil
 }
 
 // rest decodes the payloads that hold no values.
@@ -109,11 +121,9 @@ func (l *line) rest(o *mihf.Observation) (err error) {
 	if tr := l.Truth; tr != nil {
 		o.Truth = &mihf.Truth{Kind: string(tr.Kind)}
 		if tr.Until != nil {
-			until, err := tr.Until.duration()
-			if err != nil {
-				return fmt.Errorf("truth: %w", err)
+			if o.Truth.Until, err = tr.Until.until(o.At); err != nil {
+				return fmt.Errorf("truth: until: %w", err)
 			}
-			o.Truth.Until = Base.Add(until)
 		}
 	}
 	return nil
@@ -127,10 +137,19 @@ func (f *facts) decode() (_ *mihf.LinkFacts, err error) {
 		Name: string(f.Name), Index: f.Index, Namespace: string(f.Namespace), Kind: string(f.Kind),
 		HardwareAddr: string(f.HardwareAddr), MTUBytes: f.MTU, AdminUp: f.AdminUp, Carrier: f.Carrier,
 	}
+	if f.Index < 0 {
+		return nil, fmt.Errorf("index: %d is below 0", f.Index)
+	}
+	if f.MTU < 0 {
+		return nil, fmt.Errorf("mtu_bytes: %d is below 0", f.MTU)
+	}
 	if out.Oper, err = parse("oper_state", f.Oper, mihf.ParseOperState); err != nil {
 		return nil, err
 	}
 	for _, a := range f.Addresses {
+		if !a.Prefix.IsValid() {
+			return nil, errors.New("addresses: one has no prefix")
+		}
 		out.Addresses = append(out.Addresses, mihf.Address(a))
 	}
 	for _, r := range f.Defaults {

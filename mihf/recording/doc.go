@@ -5,7 +5,9 @@
 //
 // # Guarantees
 //
-//   - What [Writer] wrote, [Reader] gives back equal, for every kind of observation.
+//   - What [Writer] wrote, [Reader] gives back equal, for every kind of observation that
+//     could have been made. What could not (an age below 0, an end before its beginning, an
+//     address without a prefix) is refused with its line and the reason.
 //     Times are exact to the nanosecond within 26 days of the start.
 //   - What is absent in a line is unknown, and the other way round. A value that its
 //     parameter cannot have stays absent; [Reader.Refused] counts such values.

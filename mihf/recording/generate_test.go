@@ -1,6 +1,7 @@
 package recording_test
 
 import (
+	"math"
 	"net/netip"
 	"time"
 
@@ -94,7 +95,7 @@ func observations() *rapid.Generator[mihf.Observation] {
 		case mihf.ObsTruth:
 			o.Truth = &mihf.Truth{Kind: octets().Draw(rt, "truth")}
 			if flag("until") {
-				o.Truth.Until = recording.Base.Add(moments().Draw(rt, "end"))
+				o.Truth.Until = o.At.Add(moments().Draw(rt, "end") / 10)
 			}
 		}
 		return o
@@ -104,13 +105,13 @@ func observations() *rapid.Generator[mihf.Observation] {
 func facts(rt *rapid.T) *mihf.LinkFacts {
 	flag := func(label string) bool { return rapid.Bool().Draw(rt, label) }
 	f := &mihf.LinkFacts{
-		Name: octets().Draw(rt, "name"), Index: rapid.Int().Draw(rt, "index"), Namespace: octets().Draw(rt, "namespace"),
+		Name: octets().Draw(rt, "name"), Index: rapid.IntRange(0, math.MaxInt32).Draw(rt, "index"), Namespace: octets().Draw(rt, "namespace"),
 		Kind: octets().Draw(rt, "link kind"), HardwareAddr: octets().Draw(rt, "address"), MTUBytes: rapid.IntRange(0, 65536).Draw(rt, "mtu"),
 		AdminUp: flag("up"), Carrier: flag("carrier"), Oper: mihf.OperState(rapid.IntRange(0, int(mihf.OperUp)).Draw(rt, "oper")),
 	}
 	for range rapid.IntRange(0, 2).Draw(rt, "addresses") {
 		f.Addresses = append(f.Addresses, mihf.Address{
-			Prefix:    rapid.SampledFrom([]netip.Prefix{netip.MustParsePrefix("192.0.2.7/24"), netip.MustParsePrefix("2001:db8::7/64"), {}}).Draw(rt, "prefix"),
+			Prefix:    rapid.SampledFrom([]netip.Prefix{netip.MustParsePrefix("192.0.2.7/24"), netip.MustParsePrefix("2001:db8::7/64")}).Draw(rt, "prefix"),
 			Tentative: flag("tentative"), Deprecated: flag("deprecated"), Temporary: flag("temporary"), LinkLocal: flag("link local"),
 		})
 	}

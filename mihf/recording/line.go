@@ -24,6 +24,15 @@ func (s seconds) duration() (time.Duration, error) {
 	return time.Duration(math.Round(float64(s) * 1e9)), nil
 }
 
+// length is a duration that cannot be below 0.
+func (s seconds) length() (time.Duration, error) {
+	d, err := s.duration()
+	if err == nil && d < 0 {
+		return 0, fmt.Errorf("%g s is below 0", float64(s))
+	}
+	return d, err
+}
+
 // text is arbitrary octets: escaped in the file, plain in the program.
 type text string
 

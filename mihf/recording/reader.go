@@ -145,14 +145,23 @@ func Open(r io.Reader, link mihf.LinkID) (Source, error) {
 		if link != "" {
 			return NewTraceReader(b, link)
 		}
-		all, err := ImportTrace(b, link)
-		return &list{all}, err
+		l, err := importTrace(b, "")
+		if err != nil {
+			return nil, err
+		}
+		return l, nil
 	}
 	return NewReader(b)
 }
 
 // list is a source of what was read before.
-type list struct{ rest []mihf.Observation }
+type list struct {
+	rest    []mihf.Observation
+	refused uint64
+}
+
+// Refused returns how many values were left out when it was read.
+func (l *list) Refused() uint64 { return l.refused }
 
 func (l *list) Read(o *mihf.Observation) error {
 	if len(l.rest) == 0 {

@@ -104,7 +104,8 @@ type traceRow struct {
 	row, kind string
 	poa       mihf.PoA
 	values    mihf.Values
-	rate      float64 // bit/s; 0: unknown
+	rate      float64 // bit/s
+	hasRate   bool
 }
 
 func (tr *TraceReader) row(s string, o *mihf.Observation) error {
@@ -168,7 +169,7 @@ func (tr *TraceReader) field(r *traceRow, column, f string) error {
 	case "until_s":
 		r.until, r.hasUntil = seconds(v), true
 	case "rate_mbps":
-		r.rate = v * 1e6
+		r.rate, r.hasRate = v*1e6, true
 	default:
 		if c := traceParameters[column]; !r.values.Set(c.p, v*c.scale) {
 			tr.refused++
@@ -185,8 +186,8 @@ func (tr *TraceReader) observation(r *traceRow, o *mihf.Observation) error {
 	}
 	switch r.row {
 	case "serving", "probe":
-		if r.values.Has(mihf.ParamRSSI) && r.rate > 0 {
-			r.values.Set(mihf.ParamTxPHYRate, r.rate)
+		if r.hasRate && r.values.Has(mihf.ParamRSSI) && !r.values.Set(mihf.ParamTxPHYRate, r.rate) {
+			tr.refused++
 		}
 		o.Kind, o.PoA, o.Values = mihf.ObsRadio, r.poa, r.values
 		if r.row == "serving" {
@@ -200,11 +201,10 @@ func (tr *TraceReader) observation(r *traceRow, o *mihf.Observation) error {
 		}
 		o.Kind, o.Truth = mihf.ObsTruth, &mihf.Truth{Kind: r.kind}
 		if r.hasUntil {
-			d, err := r.until.duration()
-			if err != nil {
+			var err error
+			if o.Truth.Until, err = r.until.until(o.At); err != nil {
 				return fmt.Errorf("until_s: %w", err)
 			}
-			o.Truth.Until = Base.Add(d)
 		}
 	default:
 		return fmt.Errorf("row %q is not known", r.row)
@@ -215,6 +215,14 @@ func (tr *TraceReader) observation(r *traceRow, o *mihf.Observation) error {
 // ImportTrace reads a whole trace. Without a link one is made up: wifi where any row has
 // an RSSI, else wwan.
 func ImportTrace(r io.Reader, link mihf.LinkID) ([]mihf.Observation, error) {
+	l, err := importTrace(r, link)
+	if err != nil {
+		return nil, err
+	}
+	return l.rest, nil
+}
+
+func importTrace(r io.Reader, link mihf.LinkID) (*list, error) {
 	tr, err := NewTraceReader(r, link)
 	if err != nil {
 		return nil, err
@@ -239,5 +247,5 @@ func ImportTrace(r io.Reader, link mihf.LinkID) ([]mihf.Observation, error) {
 			all[i].Link = link
 		}
 	}
-	return all, nil
+	return &list{all, tr.Refused()}, nil
 }

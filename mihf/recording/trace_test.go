@@ -77,16 +77,17 @@ func TestBadTrace(t *testing.T) {
 		{"t_s,row\nNaN,serving\n", "line 2: t: "},
 		{"t_s,row\n1,walking\n", `line 2: row "walking" is not known`},
 		{"t_s,row,until_s\n1,truth,1e99\n", "line 2: until_s: "},
+		{"t_s,row,until_s\n1,blind,0.5\n", "line 2: until_s: 0.5 s is before it begins"},
 	} {
 		if _, err := recording.ImportTrace(strings.NewReader(c.in), ""); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: error %v, want %q", c.in, err, c.want)
 		}
 	}
-	tr, err := recording.NewTraceReader(strings.NewReader("t_s,row,rssi_dbm\n1,serving,75\n"), "wifi-00000001")
+	tr, err := recording.NewTraceReader(strings.NewReader("t_s,row,rssi_dbm,rate_mbps\n1,serving,75,\n2,serving,-60,-1\n3,serving,-60,NaN\n"), "wifi-00000001")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := read(t, tr)[1]; o.Link != "wifi-00000001" || tr.Refused() != 1 {
+	if o := read(t, tr)[1]; o.Link != "wifi-00000001" || tr.Refused() != 3 {
 		t.Errorf("link %q, refused %d", o.Link, tr.Refused())
 	}
 }

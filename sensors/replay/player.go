@@ -51,6 +51,15 @@ func (p *Player) move(t mihf.Time) mihf.Time {
 	return max(p.start.Add(time.Duration(t-recording.Base)), 1)
 }
 
+// Refused returns how many values were left out because they lie outside the range of their
+// parameter.
+func (p *Player) Refused() uint64 {
+	if c, ok := p.src.(interface{ Refused() uint64 }); ok {
+		return c.Refused()
+	}
+	return 0
+}
+
 // Err returns why the recording ended before its end, or nil.
 func (p *Player) Err() error {
 	if errors.Is(p.err, io.EOF) {

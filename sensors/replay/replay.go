@@ -93,7 +93,11 @@ func (s *Sensor) play(ctx context.Context, emit sensors.Emit) {
 	if err := s.player.Err(); err != nil {
 		s.condition(emit, mihf.ConditionDegraded, fmt.Sprintf("the recording cannot be read further: %v", err))
 	} else {
-		s.condition(emit, mihf.ConditionStopped, "the recording is over")
+		text := "the recording is over"
+		if n := s.player.Refused(); n > 0 {
+			text += fmt.Sprintf("; %d values that their parameters cannot have were left out", n)
+		}
+		s.condition(emit, mihf.ConditionStopped, text)
 	}
 	s.end()
 }

@@ -121,6 +121,20 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, args []string, err
 	return code
 }
 
+// warn says on standard error what did not go as asked although the command went well.
+func (a *app) warn(lines ...string) {
+	for _, s := range lines {
+		s = show.Text(s)
+		if a.json {
+			b, _ := json.Marshal(map[string]string{"warning": s}) // strings always encode
+			s = string(b)
+		} else {
+			s = "mihctl: " + s
+		}
+		_, _ = fmt.Fprintln(a.err, s) // there is nowhere else to say it
+	}
+}
+
 // firstLine leaves out what cobra suggests below an error.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")

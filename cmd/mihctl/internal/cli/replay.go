@@ -87,9 +87,11 @@ func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
 	emit := func(now mihf.Time, d *mihf.Delivery, truth *mihf.Observation) error {
 		return p.emit(ctx, now, d, truth)
 	}
-	if err := virtual.Run(replay.NewPlayer(src, recording.Base), o, emit); err != nil {
+	refused, err := virtual.Run(replay.NewPlayer(src, recording.Base), o, emit)
+	if err != nil {
 		return err
 	}
+	defer a.warn(refusals(&refused)...)
 	if a.json {
 		return nil
 	}
@@ -97,6 +99,21 @@ func (a *app) replay(ctx context.Context, f *replayFlags, name string) error {
 		return a.print("", "not judged: a trace says nothing of the link between its samples")
 	}
 	return a.print(append([]string{""}, summary(&p.tally)...)...)
+}
+
+// refusals says what of the recording was not taken.
+func refusals(r *virtual.Refused) (lines []string) {
+	if r.Observations > 0 {
+		lines = append(lines, fmt.Sprintf("left out: %d observations of %d links, for there is room for %d links and each needs an id like wifi-3fa9c01d",
+			r.Observations, r.Links, engine.MaxLinks))
+	}
+	if r.Sensors > 0 {
+		lines = append(lines, fmt.Sprintf("left out: %d conditions of sensors beyond the first %d", r.Sensors, engine.MaxSensors))
+	}
+	if r.Values > 0 {
+		lines = append(lines, fmt.Sprintf("left out: %d values outside the range of their parameter", r.Values))
+	}
+	return lines
 }
 
 // parse checks the flags.

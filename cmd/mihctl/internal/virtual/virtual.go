@@ -39,11 +39,29 @@ type Options struct {
 // An error ends the run.
 type Emit func(now mihf.Time, d *mihf.Delivery, truth *mihf.Observation) error
 
-// Run plays what the player gives to its end. The error is that of emit, or says at which
-// line the recording cannot be read.
-func Run(p *replay.Player, o Options, emit Emit) error {
-	o.Engine.Boot = Boot
-	m := &machine{engine: engine.New(o.Engine), flow: o.Flow, emit: emit, seen: map[mihf.LinkID]bool{}}
+// Refused is what a recording holds and was not taken.
+type Refused struct {
+	Links        int    // distinct, counted up to [MaxRefusedLinks]
+	Observations uint64 // of those links
+	Sensors      uint64 // conditions of sensors beyond the engine's limit
+	Values       uint64 // outside the range of their parameter
+}
+
+// MaxRefusedLinks bounds the refused links that are told apart.
+const MaxRefusedLinks = 1 << 20
+
+// Run plays what the player gives to its end, and returns what was not taken. The error is
+// that of emit, or says at which line the recording cannot be read.
+func Run(p *replay.Player, o Options, emit Emit) (Refused, error) {
+	m := &machine{flow: o.Flow, emit: emit, seen: map[mihf.LinkID]bool{}, refused: map[mihf.LinkID]struct{}{}}
+	err := m.run(p, o.Engine)
+	r := m.engine.Refused()
+	return Refused{Links: len(m.refused), Observations: r.Links, Sensors: r.Sensors, Values: p.Refused()}, err
+}
+
+func (m *machine) run(p *replay.Player, cfg engine.Config) error {
+	cfg.Boot = Boot
+	m.engine = engine.New(cfg)
 	var obs mihf.Observation
 	for {
 		due, ok := p.Next(&obs)
@@ -67,6 +85,7 @@ type machine struct {
 	now      mihf.Time
 	previous uint64
 	seen     map[mihf.LinkID]bool
+	refused  map[mihf.LinkID]struct{}
 }
 
 func (m *machine) observe(due mihf.Time, o *mihf.Observation) error {
@@ -77,7 +96,11 @@ func (m *machine) observe(due mihf.Time, o *mihf.Observation) error {
 	if o.Kind == mihf.ObsTruth {
 		return m.emit(due, nil, o)
 	}
+	before := m.engine.Refused().Links
 	m.engine.Observe(due, o)
+	if m.engine.Refused().Links != before && len(m.refused) < MaxRefusedLinks {
+		m.refused[o.Link] = struct{}{}
+	}
 	if err := m.register(o.Link); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func run(t *testing.T, r *recording.Reader, rtt time.Duration) []string {
 	cfg.NewPredictor = func(mihf.LinkID) engine.Predictor { return level.New() }
 	var lines []string
 	last, previous := mihf.Time(0), uint64(0)
-	err := virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: cfg, Flow: mihf.FlowSpec{RTT: rtt}},
+	_, err := virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: cfg, Flow: mihf.FlowSpec{RTT: rtt}},
 		func(now mihf.Time, d *mihf.Delivery, truth *mihf.Observation) error {
 			if now < last {
 				t.Fatalf("back in time, from %v to %v", last, now)
@@ -88,7 +88,7 @@ func TestTail(t *testing.T) {
 	opened, ended := 0, 0
 	cfg := engine.Defaults()
 	cfg.NewPredictor = func(mihf.LinkID) engine.Predictor { return level.New() }
-	err = virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: cfg}, func(_ mihf.Time, d *mihf.Delivery, _ *mihf.Observation) error {
+	_, err = virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: cfg}, func(_ mihf.Time, d *mihf.Delivery, _ *mihf.Observation) error {
 		switch {
 		case d.Kind == mihf.DeliverHint:
 			t.Errorf("a hint without a flow: %+v", d.Hint)
@@ -106,7 +106,7 @@ func TestTail(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	stop := errors.New("stop")
-	err := virtual.Run(replay.NewPlayer(walk.Open(), recording.Base), virtual.Options{Engine: engine.Defaults()},
+	_, err := virtual.Run(replay.NewPlayer(walk.Open(), recording.Base), virtual.Options{Engine: engine.Defaults()},
 		func(mihf.Time, *mihf.Delivery, *mihf.Observation) error { return stop })
 	if !errors.Is(err, stop) {
 		t.Errorf("error %v, want that of emit", err)
@@ -115,9 +115,31 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: engine.Defaults()},
+	_, err = virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: engine.Defaults()},
 		func(mihf.Time, *mihf.Delivery, *mihf.Observation) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What is beyond the limits is left out, and counted: links, and what was said of them.
+func TestRefused(t *testing.T) {
+	const more = 500
+	var s strings.Builder
+	s.WriteString(`{"format":"mihf-recording","version":1}` + "\n")
+	for i := range engine.MaxLinks + more {
+		for range 2 {
+			fmt.Fprintf(&s, `{"t":%g,"kind":"radio","link":"wifi-%08x","poa":"a","values":{"rssi_dbm":-60}}`+"\n", 0.001*float64(i), i)
+		}
+	}
+	s.WriteString(`{"t":2,"kind":"radio","link":"wlan0","values":{"rssi_dbm":75}}` + "\n")
+	r, err := recording.NewReader(strings.NewReader(s.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := virtual.Run(replay.NewPlayer(r, recording.Base), virtual.Options{Engine: engine.Defaults()},
+		func(mihf.Time, *mihf.Delivery, *mihf.Observation) error { return nil })
+	if want := (virtual.Refused{Links: more + 1, Observations: 2*more + 1, Values: 1}); err != nil || got != want {
+		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }
