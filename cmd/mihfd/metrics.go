@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -76,7 +75,7 @@ func newMetrics(status statusFunc) http.Handler {
 // that accepting a connection failed.
 func metricsTask(address string, status statusFunc, failures *atomic.Uint64, log *slog.Logger) daemon.Task {
 	return daemon.NewTask("metrics", func(ctx context.Context, ready func()) error {
-		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		l, err := wiring.ListenTCP(ctx, address)
 		if err != nil {
 			return fmt.Errorf("metrics.listen: %w", err)
 		}

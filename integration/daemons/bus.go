@@ -115,7 +115,12 @@ func (b *MessageBus) knowUsers() {
 		if err != nil {
 			return fmt.Errorf("unshare the mounts: %w", err)
 		}
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		// Or what is mounted below would be seen outside.
+		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+		if errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("%w: mounts of our own, in a chroot whose root is no mount point: %w", ErrUnsupported, err)
+		}
+		if err != nil {
 			return fmt.Errorf("make the mounts private: %w", err)
 		}
 		for _, name := range []string{"passwd", "group"} {

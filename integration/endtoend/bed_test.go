@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -27,6 +28,10 @@ var mihfd string // the built daemon
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
+		if err := noteSources(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 		dir, err := os.MkdirTemp("", "mihf-endtoend-")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -41,6 +46,17 @@ func TestMain(m *testing.M) {
 		}
 		return m.Run()
 	}())
+}
+
+// noteSources looks at every source file of the module. "go test" remembers what a test
+// looked at, and so won't call an old result that of a daemon whose sources have changed.
+func noteSources() error {
+	return filepath.WalkDir(filepath.Join("..", ".."), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
 }
 
 // bed is a node with its daemon, a peer behind a veth pair, and a client that follows.
@@ -65,10 +81,16 @@ type bed struct {
 // daemon in the node with what the configuration adds.
 func newBed(t *testing.T, config string) *bed {
 	t.Helper()
+	return newBedWith(t, "", config)
+}
+
+// newBedWith is [newBed] with lines for the section grpc.
+func newBedWith(t *testing.T, grpc, config string) *bed {
+	t.Helper()
 	b := &bed{t: t, node: netns.New(t), peer: netns.New(t), dir: t.TempDir()}
 	b.news = sync.NewCond(&b.mu)
 	b.node.Pair("v0", b.peer, "p0")
-	config = "[grpc]\nsocket = \"" + b.socket() + "\"\n[sensors.rtnl]\nsettle = \"0s\"\n" + config
+	config = "[grpc]\nsocket = \"" + b.socket() + "\"\n" + grpc + "[sensors.rtnl]\nsettle = \"0s\"\n" + config
 	if err := os.WriteFile(b.file("mihfd.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

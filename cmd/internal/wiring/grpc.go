@@ -53,7 +53,7 @@ func NewGRPC(c *config.GRPC, socket string, b front.Broker, log *slog.Logger) (*
 	}
 	listeners = append(listeners, l)
 	if c.Listen != "" {
-		l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", c.Listen)
+		l, err := ListenTCP(context.Background(), c.Listen)
 		if err != nil {
 			closeAll()
 			return nil, fmt.Errorf("grpc.listen: %w", err)

@@ -11,7 +11,8 @@
 //   - A refused request gets a status (or Failed) that says what and why. A malformed one is
 //     counted, and named in the log once a method. A panic in a request is logged and ends
 //     that request only.
-//   - A peer that vanished is found by keepalive within 30 s. Clients may ping every 5 s.
+//   - A peer that vanished is found by keepalive within 30 s, on TCP within about 10 s of
+//     something sent to it. Clients may ping every 5 s.
 //   - After the broker has ended its feeds, [Server.Run] ends within [Options.Grace].
 //
 // # Limits

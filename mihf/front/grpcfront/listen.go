@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -221,6 +222,29 @@ func (c *connections) end() {
 	}
 }
 
+// unanswered is how long what was sent over TCP may go unacknowledged before the kernel ends
+// the connection: as long as keepalive waits for an answer.
+const unanswered = 10 * time.Second
+
+// limitSilence has the kernel give up a TCP connection whose peer vanished (TCP_USER_TIMEOUT).
+// Else it sends again for a quarter of an hour, also when gRPC has long closed it; and gRPC
+// itself sets the option only where it knows the connection's type.
+func limitSilence(c net.Conn) error {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unanswered.Milliseconds()))
+	})
+	return errors.Join(err, set)
+}
+
 // boundedListener closes what comes beyond the bound.
 type boundedListener struct {
 	net.Listener
@@ -233,6 +257,10 @@ func (l boundedListener) Accept() (net.Conn, error) {
 		raw, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
+		}
+		if err := limitSilence(raw); err != nil {
+			_ = raw.Close() // it has ended already
+			continue
 		}
 		if c := l.to.add(raw); c != nil {
 			return c, nil

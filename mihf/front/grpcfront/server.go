@@ -141,7 +141,7 @@ func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.Creds(creds),
 		grpc.ForceServerCodecV2(newCodec(func(err error) { s.malformed("any", err) })),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 20 * time.Second, Timeout: unanswered}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.MaxConcurrentStreams(s.o.MaxStreams),
 		grpc.MaxRecvMsgSize(maxRequest),
