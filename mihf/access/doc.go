@@ -14,11 +14,13 @@
 //   - The [Audit] lets at most [MaxLines] lines a second through for each identity, counts
 //     the others, and says with the next line how many they were. It keeps a bounded
 //     number of identities.
+//   - Nobody holds more of [Shares] than one share, nor all together more than the total,
+//     but for one thing at a time that is larger than that.
 //
 // # Limits
 //
 // Of a process's groups only the primary one is known, as the kernel tells it. Where two
 // grants give a name different owners, the first counts; package config refuses that.
 //
-// Pure. A Table is immutable and may be used by any goroutine; an Audit by one at a time.
+// Pure. A Table is immutable and may be used by any goroutine; an Audit and Shares by one at a time.
 package access

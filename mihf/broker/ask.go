@@ -55,7 +55,7 @@ func (b *Broker) ConfigureThresholds(ctx context.Context, who mihf.Caller, link 
 		return err
 	}
 	var err error
-	if stopped := b.do(ctx, func(now mihf.Time) { err = b.engine.ConfigureThresholds(now, link, items) }); stopped != nil {
+	if stopped := b.do(ctx, func(now mihf.Time) { err = b.engine.ConfigureThresholds(now, link, who.Identity(), items) }); stopped != nil {
 		return stopped
 	}
 	return err
@@ -102,7 +102,7 @@ func (b *Broker) Status(ctx context.Context, who mihf.Caller) (mihf.Status, erro
 			Version: b.cfg.Version, Node: b.Node(), Boot: b.Boot(), Uptime: now.Sub(b.started), Sequence: b.engine.Sequence(),
 			Links: links, Flows: flows, Sensors: append([]mihf.SensorCondition(nil), b.engine.Sensors()...),
 		}
-		s.Subscribers = int(b.live.Load())
+		s.Subscribers = b.shares.subscribers()
 		s.Counters = []mihf.CounterValue{
 			{Name: "mihf_broker_observations_total", Value: b.counts.observations.Load()},
 			{Name: "mihf_broker_events_total", Value: b.counts.events.Load()},

@@ -52,7 +52,7 @@ func (b *Broker) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, 
 	}
 	var refused error
 	err := b.do(ctx, func(mihf.Time) {
-		if refused = b.admit(); refused == nil {
+		if refused = b.admit(who.Identity()); refused == nil {
 			b.attached[a] = struct{}{}
 		}
 	})
@@ -260,7 +260,7 @@ func (a *attachment) finish(why error) {
 		return
 	}
 	a.wait.end()
-	a.b.live.Add(-1)
+	a.b.leave(a.who.Identity())
 	if errors.Is(why, mihf.ErrSlow) {
 		a.b.counts.slow.Add(1)
 		a.b.cfg.Logger.Warn("attachment closed", "reason", "slow", "error", why)

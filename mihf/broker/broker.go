@@ -30,16 +30,21 @@ type Config struct {
 	Replay         int // events kept for resuming; queue.DefaultKept
 	Hints          int // hints kept for resuming; queue.DefaultHints
 	Reports        int // reports and detections kept; queue.DefaultLoose
-	MaxSubscribers int // subscriptions and attachments together; 4096
-	MaxFlows       int // of one user; where a link is lost, the hints to all of its flows come at once; 1024
-	Mailbox        int // hints that may wait for an attachment, and 8 more for each flow; 1024
+	MaxSubscribers int // subscriptions, attachments and recorders together; 4096
+	// MaxSubscribersPerUser bounds those of one identity; 1024.
+	MaxSubscribersPerUser int
+	// MaxUnreadBytesPerUser bounds the snapshots that one identity's subscriptions have not
+	// read; those of all may have four times as much. 32 MiB.
+	MaxUnreadBytesPerUser int
+	MaxFlows              int // of one user; where a link is lost, the hints to all of its flows come at once; 1024
+	Mailbox               int // hints that may wait for an attachment, and 8 more for each flow; 1024
 }
 
 func (c *Config) setDefaults() {
 	for _, d := range []struct {
 		v *int
 		n int
-	}{{&c.Inputs, 1024}, {&c.MaxSubscribers, 4096}, {&c.MaxFlows, 1024}, {&c.Mailbox, 1024}} {
+	}{{&c.Inputs, 1024}, {&c.MaxSubscribers, 4096}, {&c.MaxFlows, 1024}, {&c.Mailbox, 1024}, {&c.MaxSubscribersPerUser, 1024}, {&c.MaxUnreadBytesPerUser, 32 << 20}} {
 		if *d.v <= 0 {
 			*d.v = d.n
 		}
@@ -66,7 +71,7 @@ type Broker struct {
 	log       *queue.Log
 	published atomic.Uint64 // the log's last sequence
 	closing   atomic.Bool   // nothing more will be published
-	live      atomic.Int64  // feeds and attachments that have not ended
+	shares    shares
 	access    atomic.Pointer[access.Table]
 	audit     audit
 
@@ -111,6 +116,7 @@ func New(cfg Config) *Broker {
 		started: cfg.Clock.Now(),
 	}
 	b.access.Store(cfg.Access)
+	b.shares.set(&cfg)
 	return b
 }
 

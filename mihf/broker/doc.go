@@ -32,7 +32,9 @@
 //
 // # Limits
 //
-// The number of subscriptions, attachments and flows is bounded. A subscriber is closed as
+// The number of subscriptions, attachments, recorders and flows is bounded, and so are the
+// bytes of snapshots that were not read; each caller has a share of these, so that one
+// cannot take what the others need. A subscriber is closed as
 // slow by what it has not looked at, whether its filter passes it or not. A burst of more
 // than [Config.Replay] events at once ends all subscriptions, one of more than
 // [Config.Hints] hints those that follow hints; neither ends an attachment.

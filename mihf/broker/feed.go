@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/queue"
@@ -29,7 +30,9 @@ type feed struct {
 	err     error           // where n is failed
 
 	ending
-	stop func() bool // of the context
+	stop   func() bool // of the context
+	who    mihf.Identity
+	unread atomic.Int64 // bytes of pending that are charged
 }
 
 // Special values of a feed's n and read.
@@ -44,7 +47,7 @@ func (b *Broker) Subscribe(ctx context.Context, who mihf.Caller, req mihf.Subscr
 	if err != nil {
 		return nil, err
 	}
-	f := &feed{ending: newEnding(), b: b, wait: newSleeper(), read: fresh}
+	f := &feed{ending: newEnding(), b: b, wait: newSleeper(), read: fresh, who: who.Identity()}
 	var refused error
 	if err := b.do(ctx, func(now mihf.Time) { refused = b.start(now, f, filter, who, &req) }); err != nil {
 		return nil, err
@@ -56,21 +59,12 @@ func (b *Broker) Subscribe(ctx context.Context, who mihf.Caller, req mihf.Subscr
 	return f, nil
 }
 
-// admit makes room for one more feed or attachment.
-func (b *Broker) admit() error {
-	if b.live.Load() >= int64(b.cfg.MaxSubscribers) {
-		return b.refused(fmt.Errorf("%w: %d subscribers", mihf.ErrLimit, b.cfg.MaxSubscribers))
-	}
-	b.live.Add(1)
-	return nil
-}
-
 // start places the feed's cursor; in the loop, when everything is published.
 func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Caller, req *mihf.SubscribeRequest) error {
-	if err := b.admit(); err != nil {
+	if err := b.admit(f.who); err != nil {
 		return err
 	}
-	if len(b.feeds) > 2*int(b.live.Load()) {
+	if len(b.feeds) > 2*b.shares.subscribers() {
 		b.serveFeeds() // forgets those that have ended
 	}
 	b.feeds = append(b.feeds, f)
@@ -86,6 +80,10 @@ func (b *Broker) start(now mihf.Time, f *feed, filter *route.Filter, who mihf.Ca
 	}
 	f.place(b.log.Start(filter), req)
 	snapshot := b.engine.Snapshot(now, b.access.Load().Sees(who))
+	if err := b.charge(f, snapshot); err != nil {
+		f.finish(err)
+		return err
+	}
 	previous := uint64(0)
 	if why := b.cannotResume(req); why != "" {
 		previous = snapshot.Sequence
@@ -153,6 +151,7 @@ func (f *feed) lookUp() {
 	if f.n = copy(f.buf, f.pending); f.n > 0 {
 		if f.pending = f.pending[f.n:]; len(f.pending) == 0 {
 			f.pending = nil // a snapshot may be large
+			f.b.discharge(f)
 		}
 		return
 	}
@@ -186,7 +185,8 @@ func (f *feed) finish(why error) {
 		return
 	}
 	f.wait.end()
-	f.b.live.Add(-1)
+	f.b.discharge(f)
+	f.b.leave(f.who)
 	if errors.Is(why, mihf.ErrSlow) {
 		f.b.counts.slow.Add(1)
 		f.b.cfg.Logger.Warn("subscriber closed", "reason", "slow", "error", why)

@@ -29,6 +29,10 @@ func (b *Broker) Record(ctx context.Context, who mihf.Caller, write func(*mihf.O
 	if err := b.require("record", who, access.Administer); err != nil {
 		return 0, err
 	}
+	if err := b.admit(who.Identity()); err != nil {
+		return 0, err
+	}
+	defer b.leave(who.Identity())
 	t := &tap{queue: make(chan mihf.Observation, b.cfg.Inputs)}
 	if err := b.do(ctx, func(mihf.Time) { b.taps = append(b.taps, t) }); err != nil {
 		return 0, err

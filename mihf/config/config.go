@@ -32,8 +32,12 @@ type Broker struct {
 	Hints          int `toml:"hints"`
 	Reports        int `toml:"reports"`
 	MaxSubscribers int `toml:"max_subscribers"`
-	MaxFlows       int `toml:"max_flows"`
-	Mailbox        int `toml:"mailbox"`
+
+	MaxSubscribersPerUser int `toml:"max_subscribers_per_user"`
+	MaxUnreadBytesPerUser int `toml:"max_unread_bytes_per_user"`
+
+	MaxFlows int `toml:"max_flows"`
+	Mailbox  int `toml:"mailbox"`
 }
 
 // Link says when the observations of a link become events.
@@ -52,6 +56,8 @@ type Link struct {
 	MaxOpen        time.Duration `toml:"max_open"`
 	RevisionEvery  time.Duration `toml:"revision_every"`
 	ReportEvery    time.Duration `toml:"report_every"`
+
+	MaxThresholdsPerUser int `toml:"max_thresholds_per_user"`
 }
 
 // Hint holds the policy's bounds, and what is assumed of a flow that doesn't say.
@@ -145,7 +151,7 @@ type Metrics struct {
 // Defaults returns the configuration in force where nothing is configured.
 func Defaults() Config {
 	return Config{
-		Broker: Broker{Inputs: 1024, Replay: 4096, Hints: 8192, Reports: 2048, MaxSubscribers: 4096, MaxFlows: 1024, Mailbox: 1024},
+		Broker: Broker{Inputs: 1024, Replay: 4096, Hints: 8192, Reports: 2048, MaxSubscribers: 4096, MaxSubscribersPerUser: 1024, MaxUnreadBytesPerUser: 32 << 20, MaxFlows: 1024, Mailbox: 1024},
 		Link: Link{
 			Settle: 30 * time.Millisecond, RoamWithhold: 3 * time.Second,
 			HoldDown: 5 * time.Second, RouteHold: 5 * time.Second, AddressHold: 3 * time.Second,
@@ -153,6 +159,7 @@ func Defaults() Config {
 			RollbackBelow: 0.2, RollbackFor: 500 * time.Millisecond,
 			FlapGuard: 30 * time.Second, GuardThreshold: 0.9, MaxOpen: 30 * time.Second,
 			RevisionEvery: 250 * time.Millisecond, ReportEvery: 100 * time.Millisecond,
+			MaxThresholdsPerUser: 32,
 		},
 		Hint: Hint{
 			RTT: 100 * time.Millisecond, LocalDrain: 10 * time.Millisecond, Recovery: time.Second,

@@ -45,6 +45,8 @@ func (r *rawBroker) into(c *checker, b *Broker) {
 	c.count("broker.hints", r.Hints, &b.Hints, 64, 1<<20)
 	c.count("broker.reports", r.Reports, &b.Reports, 64, 1<<20)
 	c.count("broker.max_subscribers", r.MaxSubscribers, &b.MaxSubscribers, 1, 1<<20)
+	c.count("broker.max_subscribers_per_user", r.MaxSubscribersPerUser, &b.MaxSubscribersPerUser, 1, 1<<20)
+	c.count("broker.max_unread_bytes_per_user", r.MaxUnreadBytesPerUser, &b.MaxUnreadBytesPerUser, 1<<16, 1<<30)
 	c.count("broker.max_flows", r.MaxFlows, &b.MaxFlows, 1, 1<<20)
 	c.count("broker.mailbox", r.Mailbox, &b.Mailbox, 16, 1<<20)
 }
@@ -65,6 +67,7 @@ func (r *rawLink) into(c *checker, l *Link) {
 	c.duration("link.revision_every", r.RevisionEvery, &l.RevisionEvery, 10*time.Millisecond, time.Minute)
 	c.duration("link.report_every", r.ReportEvery, &l.ReportEvery, 10*time.Millisecond, time.Hour)
 
+	c.count("link.max_thresholds_per_user", r.MaxThresholdsPerUser, &l.MaxThresholdsPerUser, 1, 128)
 	c.must(l.Threshold > 0, "link.threshold", "0 would announce a loss of every link at once; give more")
 	c.must(l.RollbackBelow < l.Threshold, "link.rollback_below",
 		"%v is not below link.threshold, %v: what announces a loss would take it back", l.RollbackBelow, l.Threshold)

@@ -40,8 +40,12 @@ type rawBroker struct {
 	Hints          *int `toml:"hints"`
 	Reports        *int `toml:"reports"`
 	MaxSubscribers *int `toml:"max_subscribers"`
-	MaxFlows       *int `toml:"max_flows"`
-	Mailbox        *int `toml:"mailbox"`
+
+	MaxSubscribersPerUser *int `toml:"max_subscribers_per_user"`
+	MaxUnreadBytesPerUser *int `toml:"max_unread_bytes_per_user"`
+
+	MaxFlows *int `toml:"max_flows"`
+	Mailbox  *int `toml:"mailbox"`
 }
 
 type rawLink struct {
@@ -59,6 +63,8 @@ type rawLink struct {
 	MaxOpen        *string  `toml:"max_open"`
 	RevisionEvery  *string  `toml:"revision_every"`
 	ReportEvery    *string  `toml:"report_every"`
+
+	MaxThresholdsPerUser *int `toml:"max_thresholds_per_user"`
 }
 
 type rawHint struct {

@@ -145,10 +145,10 @@ func TestSnapshot(t *testing.T) {
 	if _, err := h.e.LinkStatus(h.now, "wifi-99999999"); !errors.Is(err, mihf.ErrNotFound) {
 		t.Error(err)
 	}
-	if err := h.e.ConfigureThresholds(h.now, "wifi-99999999", nil); !errors.Is(err, mihf.ErrNotFound) {
+	if err := h.e.ConfigureThresholds(h.now, "wifi-99999999", mihf.Identity{}, nil); !errors.Is(err, mihf.ErrNotFound) {
 		t.Error(err)
 	}
-	if err := h.e.ConfigureThresholds(h.now, wlan, []mihf.ThresholdConfig{{Parameter: 99}}); !errors.Is(err, mihf.ErrInvalid) {
+	if err := h.e.ConfigureThresholds(h.now, wlan, mihf.Identity{}, []mihf.ThresholdConfig{{Parameter: 99}}); !errors.Is(err, mihf.ErrInvalid) {
 		t.Error(err)
 	}
 	h.drop()

@@ -185,7 +185,7 @@ func (h *engineTest) step(s *step) {
 			h.give("", &mihf.Observation{Kind: mihf.ObsResume, Gap: time.Duration(s.B) * time.Minute})
 		}
 	case 20:
-		_ = h.e.ConfigureThresholds(h.now, link, []mihf.ThresholdConfig{{
+		_ = h.e.ConfigureThresholds(h.now, link, mihf.Identity{}, []mihf.ThresholdConfig{{
 			Parameter: mihf.ParamRSSI, Action: mihf.ThresholdAction(s.A % 3), Period: time.Duration(s.B%10/9) * 300 * time.Millisecond,
 			Threshold: mihf.Some(mihf.Threshold{Value: -20 - float64(s.C%80), Direction: mihf.ThresholdDirection(s.B % 2)}),
 		}})

@@ -51,14 +51,14 @@ func (e *Engine) LinkStatus(now mihf.Time, id mihf.LinkID) (mihf.LinkStatus, err
 	return e.status(now, l), nil
 }
 
-// ConfigureThresholds applies all items to a link or none. The error wraps
+// ConfigureThresholds applies all items of a caller to a link or none. The error wraps
 // mihf.ErrNotFound, mihf.ErrInvalid or mihf.ErrLimit.
-func (e *Engine) ConfigureThresholds(now mihf.Time, id mihf.LinkID, items []mihf.ThresholdConfig) error {
+func (e *Engine) ConfigureThresholds(now mihf.Time, id mihf.LinkID, by mihf.Identity, items []mihf.ThresholdConfig) error {
 	l := e.links[id]
 	if l == nil {
 		return fmt.Errorf("%w: link %q", mihf.ErrNotFound, string(id))
 	}
-	return l.machine.Configure(now, items)
+	return l.machine.Configure(now, by, items)
 }
 
 // Counts returns how many links and flows there are.

@@ -20,6 +20,8 @@
 //     prediction of a loss.
 //   - A threshold reports once for each crossing: it is armed again only when the value
 //     has come back by the hysteresis. An unknown value crosses nothing.
+//   - Nobody can take all thresholds of a link: one caller has [Config.MaxThresholdsPerUser]
+//     of the [MaxThresholds].
 //   - Values end with the attachment from which they were read.
 //   - A path is usable only while the link is attached, has a usable source address and
 //     a default route of that family.

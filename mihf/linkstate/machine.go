@@ -23,6 +23,8 @@ type Config struct {
 	RevisionEvery  time.Duration // shortest time between two revisions
 
 	ReportEvery time.Duration // shortest time between two reports of a parameter
+
+	MaxThresholdsPerUser int // that one caller has set on the link
 }
 
 // Defaults returns the configuration in force where nothing is configured.
@@ -40,6 +42,8 @@ func Defaults() Config {
 		MaxOpen:        30 * time.Second,
 		RevisionEvery:  250 * time.Millisecond,
 		ReportEvery:    100 * time.Millisecond,
+
+		MaxThresholdsPerUser: 32,
 	}
 }
 

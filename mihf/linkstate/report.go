@@ -6,8 +6,8 @@ import (
 	"mihf.dev/mihf"
 )
 
-// MaxThresholds bounds the items set on one link.
-const MaxThresholds = 64
+// MaxThresholds bounds the items set on one link by all callers.
+const MaxThresholds = 128
 
 // params are the newest values of a link and what was reported of them.
 type params struct {
@@ -24,8 +24,9 @@ type params struct {
 // threshold is one item that was configured.
 type threshold struct {
 	cfg   mihf.ThresholdConfig
-	fired bool      // reported, and the value has not come back since
-	due   mihf.Time // of the next periodic report
+	by    mihf.Identity // who set it last
+	fired bool          // reported, and the value has not come back since
+	due   mihf.Time     // of the next periodic report
 }
 
 // defaultHysteresis is used where a threshold gives none.
@@ -42,8 +43,9 @@ func defaultHysteresis(p mihf.Parameter) float64 {
 // Configure applies Link_Configure_Thresholds: all items or none. An item takes the place
 // of one of the same parameter with the same threshold, or without one, that is periodic
 // like it or not. A cancel removes what it would replace; with neither threshold nor
-// period, all of the parameter. The error says which item is wrong and why.
-func (m *Machine) Configure(now mihf.Time, items []mihf.ThresholdConfig) error {
+// period, all of the parameter. An item is its link's, whoever set it, but counts for the
+// caller who did so last. The error says which item is wrong and why.
+func (m *Machine) Configure(now mihf.Time, by mihf.Identity, items []mihf.ThresholdConfig) error {
 	next := append([]threshold(nil), m.params.items...)
 	for i, c := range items {
 		if err := checkThreshold(c); err != nil {
@@ -53,13 +55,13 @@ func (m *Machine) Configure(now mihf.Time, items []mihf.ThresholdConfig) error {
 		if c.Action == mihf.ThresholdCancel {
 			continue
 		}
-		if len(next) >= MaxThresholds {
-			return fmt.Errorf("threshold %d: %w: at most %d on a link", i, mihf.ErrLimit, MaxThresholds)
+		if err := m.roomFor(next, by); err != nil {
+			return fmt.Errorf("threshold %d: %w", i, err)
 		}
 		if c.Hysteresis == 0 {
 			c.Hysteresis = defaultHysteresis(c.Parameter)
 		}
-		t := threshold{cfg: c}
+		t := threshold{cfg: c, by: by}
 		if c.Period > 0 {
 			t.due = now.Add(c.Period)
 		}
@@ -67,6 +69,23 @@ func (m *Machine) Configure(now mihf.Time, items []mihf.ThresholdConfig) error {
 	}
 	m.params.items = next
 	m.schedule()
+	return nil
+}
+
+// roomFor fails if the caller may set no more than items.
+func (m *Machine) roomFor(items []threshold, by mihf.Identity) error {
+	own := 0
+	for i := range items {
+		if items[i].by == by {
+			own++
+		}
+	}
+	switch {
+	case own >= m.cfg.MaxThresholdsPerUser:
+		return fmt.Errorf("%w: %v has set %d on the link; see [link] max_thresholds_per_user", mihf.ErrLimit, by, own)
+	case len(items) >= MaxThresholds:
+		return fmt.Errorf("%w: at most %d on a link; cancel some", mihf.ErrLimit, MaxThresholds)
+	}
 	return nil
 }
 

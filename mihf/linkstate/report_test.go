@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ func below(v float64) mihf.ThresholdConfig {
 	}
 }
 
+var someone = mihf.Caller{UID: mihf.Some(uint32(1000))}.Identity()
+
 func above(v float64) mihf.ThresholdConfig {
 	c := below(v)
 	c.Threshold = mihf.Some(mihf.Threshold{Value: v, Direction: mihf.ThresholdAbove})
@@ -27,7 +30,7 @@ func above(v float64) mihf.ThresholdConfig {
 
 func (h *machineTest) configure(items ...mihf.ThresholdConfig) {
 	h.t.Helper()
-	if err := h.m.Configure(h.now, items); err != nil {
+	if err := h.m.Configure(h.now, someone, items); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -135,21 +138,56 @@ func TestConfigureAllOrNone(t *testing.T) {
 		{mihf.ThresholdConfig{Parameter: mihf.ParamRSSI, Action: mihf.ThresholdOneShot, Period: time.Second}, mihf.ErrInvalid},
 	} {
 		h := onWiFi(t)
-		if err := h.m.Configure(h.now, []mihf.ThresholdConfig{below(-60), c.item}); !errors.Is(err, c.want) {
+		if err := h.m.Configure(h.now, someone, []mihf.ThresholdConfig{below(-60), c.item}); !errors.Is(err, c.want) {
 			t.Errorf("%+v: %v", c.item, err)
 		}
 		if got := h.crossings(-90); len(got) != 0 {
 			t.Errorf("%+v: the item before it was taken", c.item)
 		}
 	}
+}
+
+// "Nobody can take all thresholds of a link": a caller has its share, an item counts for who
+// set it last, and a link's are bounded all the same.
+func TestThresholdShares(t *testing.T) {
 	h := onWiFi(t)
-	var many []mihf.ThresholdConfig
-	for i := range linkstate.MaxThresholds + 1 {
-		many = append(many, below(-20-float64(i)))
+	each := linkstate.Defaults().MaxThresholdsPerUser
+	set := func(uid uint32, from, n int) error {
+		var items []mihf.ThresholdConfig
+		for i := range n {
+			items = append(items, below(-11-float64(from+i)/100))
+		}
+		return h.m.Configure(h.now, mihf.Caller{UID: mihf.Some(uid)}.Identity(), items)
 	}
-	if err := h.m.Configure(h.now, many); !errors.Is(err, mihf.ErrLimit) {
-		t.Error(err)
+	limited := func(err error, why string) {
+		t.Helper()
+		if !errors.Is(err, mihf.ErrLimit) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, want the limit %q", err, why)
+		}
 	}
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	own := fmt.Sprintf("uid 1 has set %d on the link; see [link] max_thresholds_per_user", each)
+	limited(set(1, 0, each+1), own)
+	ok(set(1, 0, each)) // none of the refused ones is there
+	limited(set(1, each, 1), own)
+	ok(set(1, each-1, 1)) // in the place of its own
+	ok(set(2, 0, 1))      // in the place of another's
+	ok(set(1, each, 1))
+	limited(set(1, each+1, 1), own)
+	users := linkstate.MaxThresholds / each
+	for uid := range users - 1 {
+		n := each
+		if uid == 0 {
+			n = each - 1 // besides the one that was taken over
+		}
+		ok(set(uint32(uid+2), 100*(uid+1), n))
+	}
+	limited(set(99, 900, 1), "at most 128 on a link")
 }
 
 func TestCancel(t *testing.T) {

@@ -75,7 +75,7 @@ func engineConfig(c *config.Config) engine.Config {
 			Settle: l.Settle, RoamWithhold: l.RoamWithhold, HoldDown: l.HoldDown,
 			Horizon: l.Horizon, Threshold: l.Threshold, RollbackBelow: l.RollbackBelow, RollbackFor: l.RollbackFor,
 			FlapGuard: l.FlapGuard, GuardThreshold: l.GuardThreshold, MaxOpen: l.MaxOpen,
-			RevisionEvery: l.RevisionEvery, ReportEvery: l.ReportEvery,
+			RevisionEvery: l.RevisionEvery, ReportEvery: l.ReportEvery, MaxThresholdsPerUser: l.MaxThresholdsPerUser,
 		},
 		Hint: hint.Config{
 			RTT: h.RTT, LocalDrain: h.LocalDrain, Recovery: h.Recovery,
@@ -106,6 +106,7 @@ func brokerConfig(c *config.Config, o Options, e engine.Config, watch func([]net
 		Engine: e, Clock: o.Clock, Logger: o.Logger, Version: o.Version, WatchPeers: watch,
 		Access: Access(&c.Access),
 		Inputs: b.Inputs, Replay: b.Replay, Hints: b.Hints, Reports: b.Reports,
-		MaxSubscribers: b.MaxSubscribers, MaxFlows: b.MaxFlows, Mailbox: b.Mailbox,
+		MaxSubscribers: b.MaxSubscribers, MaxSubscribersPerUser: b.MaxSubscribersPerUser, MaxUnreadBytesPerUser: b.MaxUnreadBytesPerUser,
+		MaxFlows: b.MaxFlows, Mailbox: b.Mailbox,
 	}
 }

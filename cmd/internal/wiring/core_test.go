@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
 	"mihf.dev/mihf/engine"
+	"mihf.dev/mihf/linkstate"
 	"mihf.dev/mihf/queue"
 )
 
@@ -32,6 +34,9 @@ func TestDefaultsAreEqual(t *testing.T) {
 	}
 	if b, want := c.Broker, (queue.Sizes{Kept: queue.DefaultKept, Hints: queue.DefaultHints, Loose: queue.DefaultLoose}); (queue.Sizes{Kept: b.Replay, Hints: b.Hints, Loose: b.Reports}) != want {
 		t.Errorf("broker: replay %d, hints %d, reports %d; queue has %+v", b.Replay, b.Hints, b.Reports, want)
+	}
+	if c.Link.MaxThresholdsPerUser > linkstate.MaxThresholds || !strings.Contains(config.Sample(), fmt.Sprintf("1 to %d.\n#max_thresholds_per_user", linkstate.MaxThresholds)) {
+		t.Errorf("the sample does not bound what one user may set by %d", linkstate.MaxThresholds)
 	}
 	if _, err := Methods().Find(c.Predictor.Method); err != nil {
 		t.Error(err)
@@ -68,11 +73,23 @@ func testBrokerDefaultsAreEqual(t *testing.T) {
 	}
 	at.Close()
 	synctest.Wait()
-	for n := range c.MaxSubscribers + 1 {
-		_, err = b.Subscribe(t.Context(), mihf.Caller{UID: mihf.Some(uint32(0))}, mihf.SubscribeRequest{})
-		if (n == c.MaxSubscribers) != errors.Is(err, mihf.ErrLimit) {
-			t.Fatalf("subscriber %d of %d: error %v", n, c.MaxSubscribers, err)
+	subscribe := func(uid uint32) (n int) {
+		for ; ; n++ {
+			if _, err := b.Subscribe(t.Context(), mihf.Caller{UID: mihf.Some(uid)}, mihf.SubscribeRequest{}); err != nil {
+				if !errors.Is(err, mihf.ErrLimit) {
+					t.Error(err)
+				}
+				return n
+			}
 		}
+	}
+	for uid := range c.MaxSubscribers / c.MaxSubscribersPerUser {
+		if n := subscribe(uint32(uid)); n != c.MaxSubscribersPerUser {
+			t.Fatalf("%d subscribers of a user, want %d", n, c.MaxSubscribersPerUser)
+		}
+	}
+	if n := subscribe(99); n != 0 {
+		t.Errorf("%d subscribers beyond %d", n, c.MaxSubscribers)
 	}
 	stop()
 }
