@@ -34,12 +34,13 @@ func logFile(state string) (*os.File, error) {
 // maxLog is the size from which a start begins the log anew.
 const maxLog = 1 << 20
 
-// openLog opens a log to append to: a second daemon, which will not start, must not take
-// from the first what it has written.
+// openLog opens a log to append to. One that is begun anew is kept beside it: a second
+// daemon, which will not start, must not take from the first what it has written.
 func openLog(path string) (*os.File, error) {
-	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if info, err := os.Stat(path); err == nil && info.Size() >= maxLog {
-		flags |= os.O_TRUNC
+		if err := os.Rename(path, path+".old"); err != nil {
+			return nil, err
+		}
 	}
-	return os.OpenFile(path, flags, 0o640)
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 }

@@ -33,6 +33,10 @@ func TestOpenLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(open(), "anew\n")
+	write(first, "four\n")
+	if b, err := os.ReadFile(path + ".old"); err != nil || len(b) != maxLog+len("four\n") || string(b[:4]) != "one\n" {
+		t.Errorf("%d octets are left of the log before, error %v", len(b), err)
+	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "anew\n" {
 		t.Errorf("a log of %d octets was not begun anew; error %v", len(b), err)
 	}

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"mihf.dev/clients"
 	"mihf.dev/mihf"
@@ -22,8 +25,8 @@ func (a *app) recordCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "record FILE", Short: "Write what the sensors see to a file, until interrupted",
 		Long: "record writes the state and then each observation to a recording, which \"mihctl replay\" plays.\n" +
-			"FILE is overwritten; a name that ends in .gz is compressed; - is standard output.\n" +
-			"What was missed because the file or this program was slow is counted and said at the end.",
+			"FILE is overwritten, unless the daemon refuses; a name that ends in .gz is compressed; - is standard\n" +
+			"output. What was missed because the file or this program was slow is counted and said at the end.",
 		Args: wants("FILE"),
 	}
 	cmd.Flags().DurationVar(&limit, "for", 0, "end after so long (default: when interrupted)")
@@ -48,9 +51,8 @@ func (a *app) record(ctx context.Context, c clients.Client, name string, limit t
 	if err != nil {
 		return err
 	}
-	f, err := a.create(name)
-	if err != nil {
-		return err
+	if err := writable(name); err != nil {
+		return fmt.Errorf("record: %w", err)
 	}
 	if name == "-" {
 		var cancel context.CancelFunc
@@ -59,11 +61,12 @@ func (a *app) record(ctx context.Context, c clients.Client, name string, limit t
 		stop := a.watchReader(cancel)
 		defer stop()
 	}
-	result := recorded{File: name}
-	result.Lost, err = a.writeRecording(ctx, c, f, snap, limit, &result.Observations)
-	if err := errors.Join(err, f.Close()); err != nil {
+	f := &recordFile{create: func() (io.WriteCloser, error) { return a.create(name) }, snap: snap}
+	lost, err := a.writeRecording(ctx, c, f, limit)
+	if err := errors.Join(err, f.close()); err != nil {
 		return fmt.Errorf("record to %s: %w", name, err)
 	}
+	result := recorded{File: name, Observations: f.written, Lost: lost}
 	switch {
 	case name == "-":
 		return nil
@@ -74,30 +77,82 @@ func (a *app) record(ctx context.Context, c clients.Client, name string, limit t
 	}
 }
 
-func (a *app) writeRecording(ctx context.Context, c clients.Client, f io.Writer, snap *mihf.Snapshot, limit time.Duration, n *uint64) (lost uint64, err error) {
-	w, err := recording.NewWriter(f, header(snap), snap.At)
-	if err != nil {
-		return 0, err
-	}
-	write := func(o *mihf.Observation) error {
-		*n++
-		return w.Write(o)
-	}
-	for _, o := range initial(snap) {
-		if err := write(&o); err != nil {
-			return 0, err
-		}
-	}
+func (a *app) writeRecording(ctx context.Context, c clients.Client, f *recordFile, limit time.Duration) (lost uint64, err error) {
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	lost, err = c.Record(ctx, write)
+	lost, err = c.Record(ctx, f.write)
 	if err != nil && ctx.Err() == nil {
 		return lost, a.explained(ctx, err)
 	}
-	return lost, nil
+	return lost, f.begin()
+}
+
+// recordFile is a recording that is begun with the first observation: a broker that refuses
+// to be recorded leaves the file as it was.
+type recordFile struct {
+	create  func() (io.WriteCloser, error)
+	snap    *mihf.Snapshot // goes first
+	f       io.WriteCloser // nil: not begun
+	w       *recording.Writer
+	written uint64
+}
+
+// begin creates the file and writes the state, unless that was done.
+func (r *recordFile) begin() (err error) {
+	if r.f != nil {
+		return nil
+	}
+	if r.f, err = r.create(); err != nil {
+		return err
+	}
+	if r.w, err = recording.NewWriter(r.f, header(r.snap), r.snap.At); err != nil {
+		return err
+	}
+	for _, o := range initial(r.snap) {
+		if err := r.write(&o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *recordFile) write(o *mihf.Observation) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	r.written++
+	return r.w.Write(o)
+}
+
+func (r *recordFile) close() error {
+	if r.f == nil {
+		return nil
+	}
+	return r.f.Close()
+}
+
+// writable reports early what would keep us from writing the file, and changes nothing.
+func writable(name string) error {
+	if name == "-" {
+		return nil
+	}
+	what, mode := name, uint32(unix.W_OK)
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		what, mode = filepath.Dir(name), unix.W_OK|unix.X_OK
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s: is a directory", name)
+	}
+	if err := unix.Access(what, mode); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
 }
 
 func header(s *mihf.Snapshot) recording.Header {
