@@ -30,9 +30,19 @@ type SubscribeRequest struct {
 	Links []LinkID // empty: all
 	Kinds KindSet  // empty: all
 	Hints bool     // also the hints of the flows that the caller may see
+	// HintsOnly asks for those hints and for no events; Kinds must be empty then.
+	HintsOnly bool
 	// Present ends the subscription with io.EOF behind what was published before it began:
 	// after the snapshot, or after what followed After.
 	Present bool
+}
+
+// WantsHints reports whether the request asks for hints.
+func (q *SubscribeRequest) WantsHints() bool { return q.Hints || q.HintsOnly }
+
+// WantsKind reports whether the request asks for events of the kind.
+func (q *SubscribeRequest) WantsKind(k Kind) bool {
+	return !q.HintsOnly && (q.Kinds == 0 || q.Kinds.Has(k))
 }
 
 // DeliveryKind says what a [Delivery] carries.

@@ -151,9 +151,9 @@ func (s *Stream) take(buf []mihf.Delivery, l *Live) (n int, err error) {
 func (s *Stream) wanted(l *Live) bool {
 	r := &s.o.Request
 	if l.Kind == mihf.DeliverHint {
-		return r.Hints && (len(r.Links) == 0 || slices.Contains(r.Links, l.Hint.Link))
+		return r.WantsHints() && (len(r.Links) == 0 || slices.Contains(r.Links, l.Hint.Link))
 	}
-	return (r.Kinds == 0 || r.Kinds.Has(l.Event.Kind)) && (len(r.Links) == 0 || l.Event.Link == "" || slices.Contains(r.Links, l.Event.Link))
+	return r.WantsKind(l.Event.Kind) && (len(r.Links) == 0 || l.Event.Link == "" || slices.Contains(r.Links, l.Event.Link))
 }
 
 // Close ends the stream.

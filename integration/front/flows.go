@@ -229,3 +229,32 @@ func testBrokerEnds(w *bed) {
 	_, err = at.Next(make([]mihf.Delivery, 1))
 	wantClosed(w, err)
 }
+
+// Who wants hints only gets no events, and is told of none that is missing.
+func testHintsOnly(w *bed) {
+	c := w.dial(w.T, alice)
+	w.see(facts(true))
+	at := w.attach(c)
+	_, err := at.Register(spec)
+	w.must(err)
+	r := w.follow(c, mihf.SubscribeRequest{HintsOnly: true})
+	r.snapshot()
+	w.mark(1)
+	w.see(facts(false)) // freezes
+	w.mark(2)
+	w.see(facts(true)) // thaws
+	for _, want := range []mihf.HintKind{mihf.HintFreeze, mihf.HintUnfreeze} {
+		d := r.next() // which checks the order
+		for d.Kind == mihf.DeliverHint && d.Hint.Kind != want {
+			d = r.next()
+		}
+		if d.Kind != mihf.DeliverHint {
+			w.Fatalf("%+v, want hints only", d)
+		}
+	}
+	feed, err := c.Follow(w.ctx, mihf.SubscribeRequest{HintsOnly: true, Kinds: mihf.Kinds(mihf.LinkUp)})
+	wantErr(w, "kinds of event among hints only", err, mihf.ErrInvalid)
+	if err == nil {
+		feed.Close()
+	}
+}

@@ -19,6 +19,7 @@ func Run(t *testing.T, f Front) {
 		{"SnapshotThenFollow", nil, testSnapshotThenFollow},
 		{"Order", nil, testOrder},
 		{"Filter", nil, testFilter},
+		{"HintsOnly", nil, testHintsOnly},
 		{"Resume", nil, testResume},
 		{"Present", nil, testPresent},
 		{"ResumeOtherRun", nil, testResumeOtherRun},

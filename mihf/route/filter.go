@@ -17,6 +17,7 @@ type Filter struct {
 	links []mihf.LinkID
 	kinds mihf.KindSet
 	hints bool
+	only  bool             // hints, no events
 	owner mihf.Opt[uint32] // hints of this owner's flows only; unknown: of all
 }
 
@@ -34,7 +35,10 @@ func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, table *access.Table)
 	if req.Kinds>>mihf.NumKinds != 0 || req.Kinds.Has(0) {
 		return nil, fmt.Errorf("%w: unknown kinds of event", mihf.ErrInvalid)
 	}
-	f := &Filter{links: slices.Clone(req.Links), kinds: req.Kinds, hints: req.Hints}
+	if req.HintsOnly && req.Kinds != 0 {
+		return nil, fmt.Errorf("%w: kinds of event in a subscription to hints only", mihf.ErrInvalid)
+	}
+	f := &Filter{links: slices.Clone(req.Links), kinds: req.Kinds, hints: req.WantsHints(), only: req.HintsOnly}
 	if f.hints && !table.May(who, access.RegisterAny) {
 		uid, err := table.Self(who)
 		if err != nil {
@@ -46,12 +50,12 @@ func NewFilter(req *mihf.SubscribeRequest, who mihf.Caller, table *access.Table)
 }
 
 // Kind reports whether events of the kind may pass.
-func (f *Filter) Kind(k mihf.Kind) bool { return f.kinds == 0 || f.kinds.Has(k) }
+func (f *Filter) Kind(k mihf.Kind) bool { return !f.only && (f.kinds == 0 || f.kinds.Has(k)) }
 
 // Whole returns the kinds whose events all pass.
 func (f *Filter) Whole() mihf.KindSet {
 	switch {
-	case len(f.links) > 0:
+	case len(f.links) > 0, f.only:
 		return 0
 	case f.kinds == 0:
 		return ^mihf.KindSet(0)

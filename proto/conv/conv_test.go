@@ -130,7 +130,7 @@ func TestRoundTripRequests(t *testing.T) {
 	}))
 	t.Run("subscribe", rapid.MakeCheck(func(rt *rapid.T) {
 		g := gen{rt}
-		want := mihf.SubscribeRequest{After: g.u64(), Boot: 1 + g.boot()/2, Kinds: mihf.KindSet(g.u32()) & (1<<mihf.NumKinds - 2), Hints: g.bool(), Present: g.bool()}
+		want := mihf.SubscribeRequest{After: g.u64(), Boot: 1 + g.boot()/2, Kinds: mihf.KindSet(g.u32()) & (1<<mihf.NumKinds - 2), Hints: g.bool(), Present: g.bool(), HintsOnly: g.bool()}
 		got, err := DecodeSubscribe(wire(rt, EncodeSubscribe(&want), &mihv1.SubscribeRequest{}))
 		wantSame(rt, want, got, err)
 	}))

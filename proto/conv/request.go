@@ -9,7 +9,7 @@ import (
 
 // EncodeSubscribe encodes a subscription.
 func EncodeSubscribe(q *mihf.SubscribeRequest) *mihv1.SubscribeRequest {
-	p := &mihv1.SubscribeRequest{AfterSequence: q.After, BootId: bootID(q.Boot), Hints: q.Hints, Present: q.Present}
+	p := &mihv1.SubscribeRequest{AfterSequence: q.After, BootId: bootID(q.Boot), Hints: q.Hints, Present: q.Present, HintsOnly: q.HintsOnly}
 	for _, l := range q.Links {
 		p.Links = append(p.Links, text(l))
 	}
@@ -51,7 +51,7 @@ func knownKinds(list []mihv1.EventKind) (s mihf.KindSet) {
 // DecodeSubscribe decodes and checks a subscription.
 func DecodeSubscribe(p *mihv1.SubscribeRequest) (mihf.SubscribeRequest, error) {
 	r := &reader{}
-	q := mihf.SubscribeRequest{After: p.GetAfterSequence(), Boot: r.boot(p.GetBootId()), Hints: p.GetHints(), Present: p.GetPresent()}
+	q := mihf.SubscribeRequest{After: p.GetAfterSequence(), Boot: r.boot(p.GetBootId()), Hints: p.GetHints(), Present: p.GetPresent(), HintsOnly: p.GetHintsOnly()}
 	if r.items("links", len(p.GetLinks()), maxItems) {
 		for _, s := range p.GetLinks() {
 			if s == "" {

@@ -31,6 +31,7 @@ type SubscribeRequest struct {
 	Kinds         []EventKind            `protobuf:"varint,4,rep,packed,name=kinds,proto3,enum=mih.v1.EventKind" json:"kinds,omitempty"`         // empty: all
 	Hints         bool                   `protobuf:"varint,5,opt,name=hints,proto3" json:"hints,omitempty"`                                      // also the hints of the flows that the caller may see
 	Present       bool                   `protobuf:"varint,6,opt,name=present,proto3" json:"present,omitempty"`                                  // the stream ends with OK behind what was published before it began
+	HintsOnly     bool                   `protobuf:"varint,7,opt,name=hints_only,json=hintsOnly,proto3" json:"hints_only,omitempty"`             // those hints and no events; kinds must be empty then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -103,6 +104,13 @@ func (x *SubscribeRequest) GetHints() bool {
 func (x *SubscribeRequest) GetPresent() bool {
 	if x != nil {
 		return x.Present
+	}
+	return false
+}
+
+func (x *SubscribeRequest) GetHintsOnly() bool {
+	if x != nil {
+		return x.HintsOnly
 	}
 	return false
 }
@@ -331,14 +339,16 @@ var File_mih_v1_event_service_proto protoreflect.FileDescriptor
 
 const file_mih_v1_event_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1amih/v1/event_service.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/hint.proto\x1a\x15mih/v1/snapshot.proto\"\xc1\x01\n" +
+	"\x1amih/v1/event_service.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/hint.proto\x1a\x15mih/v1/snapshot.proto\"\xe0\x01\n" +
 	"\x10SubscribeRequest\x12%\n" +
 	"\x0eafter_sequence\x18\x01 \x01(\x04R\rafterSequence\x12\x17\n" +
 	"\aboot_id\x18\x02 \x01(\tR\x06bootId\x12\x14\n" +
 	"\x05links\x18\x03 \x03(\tR\x05links\x12'\n" +
 	"\x05kinds\x18\x04 \x03(\x0e2\x11.mih.v1.EventKindR\x05kinds\x12\x14\n" +
 	"\x05hints\x18\x05 \x01(\bR\x05hints\x12\x18\n" +
-	"\apresent\x18\x06 \x01(\bR\apresent\"\xa0\x02\n" +
+	"\apresent\x18\x06 \x01(\bR\apresent\x12\x1d\n" +
+	"\n" +
+	"hints_only\x18\a \x01(\bR\thintsOnly\"\xa0\x02\n" +
 	"\x11SubscribeResponse\x12\x1a\n" +
 	"\bprevious\x18\x01 \x01(\x04R\bprevious\x12-\n" +
 	"\x04held\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04held\x12\x1c\n" +

@@ -97,7 +97,7 @@ func (a *app) eventsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.stream(ctx, c, req, f.count, func(*mihf.Delivery) bool { return true })
+			return a.stream(ctx, c, req, f.count)
 		}),
 	}
 	f.flags(cmd, a, true)
@@ -114,9 +114,8 @@ func (a *app) hintsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// A subscription cannot ask for no events at all: the rarest kind is left out here.
-			req.Hints, req.Kinds = true, mihf.Kinds(mihf.ShareReport)
-			return a.stream(ctx, c, req, f.count, func(d *mihf.Delivery) bool { return d.Kind != mihf.DeliverEvent })
+			req.HintsOnly = true
+			return a.stream(ctx, c, req, f.count)
 		}),
 	}
 	f.flags(cmd, a, false)
@@ -134,7 +133,7 @@ func (a *app) watchCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, 0, func(*mihf.Delivery) bool { return true })
+				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, 0)
 			}
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -145,9 +144,9 @@ func (a *app) watchCommand() *cobra.Command {
 	}
 }
 
-// stream prints what is wanted of a subscription until ctx ends, which is no error, or
+// stream prints a subscription until ctx ends, which is no error, or
 // count are printed.
-func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRequest, count uint, want func(*mihf.Delivery) bool) error {
+func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRequest, count uint) error {
 	feed, node, err := a.follow(ctx, c, req)
 	if err != nil {
 		return linkHint(err)
@@ -168,9 +167,6 @@ func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRe
 		}
 		for i := range buf[:n] {
 			d := &buf[i]
-			if !want(d) {
-				continue
-			}
 			if err := a.printDelivery(changes, node, d); err != nil {
 				return err
 			}
