@@ -2,9 +2,14 @@ package clients
 
 import (
 	"context"
+	"fmt"
 
 	"mihf.dev/mihf"
 )
+
+// ErrClientClosed is the mihf.ErrClosed of what is open on, or asked of, a client that was
+// closed: trying again is of no use.
+var ErrClientClosed = fmt.Errorf("%w: by its client", mihf.ErrClosed)
 
 // Client is a connection to a broker. Its methods may be called by any goroutine. Errors
 // wrap those of the vocabulary; mihf.ErrClosed: the broker cannot be reached, or stops.
@@ -29,6 +34,7 @@ type Client interface {
 	// Record calls write for each observation that the broker takes, until ctx ends or
 	// write fails, and returns how many it missed.
 	Record(ctx context.Context, write func(*mihf.Observation) error) (lost uint64, err error)
-	// Close ends what is open on the client, with mihf.ErrClosed. It may be called twice.
+	// Close ends what is open on the client, and whatever is asked of it later, with
+	// ErrClientClosed. It may be called twice.
 	Close() error
 }

@@ -135,7 +135,7 @@ func (f *follower) reopen() error {
 
 // refused reports whether trying again is of no use.
 func refused(err error) bool {
-	return errors.Is(err, mihf.ErrPermission) || errors.Is(err, mihf.ErrInvalid) || errors.Is(err, mihf.ErrNotFound)
+	return errors.Is(err, ErrClientClosed) || errors.Is(err, mihf.ErrPermission) || errors.Is(err, mihf.ErrInvalid) || errors.Is(err, mihf.ErrNotFound)
 }
 
 // check follows the order and returns how many deliveries are good. At the first that

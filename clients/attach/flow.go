@@ -103,8 +103,9 @@ func (f *Flow) Registration() mihf.Registration {
 }
 
 // Run keeps the transport joined until ctx ends, and returns nil then. It returns an error
-// where the broker refuses the flow for good: mihf.ErrPermission or ErrInvalid. A flow
-// that is frozen when Run ends is thawed to recovery.
+// where the broker refuses the flow for good, mihf.ErrPermission or ErrInvalid, and where the
+// client was closed, clients.ErrClientClosed. A flow that is frozen when Run ends is thawed to
+// recovery.
 func (f *Flow) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -118,7 +119,7 @@ func (f *Flow) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, mihf.ErrPermission), errors.Is(err, mihf.ErrInvalid):
+		case errors.Is(err, mihf.ErrPermission), errors.Is(err, mihf.ErrInvalid), errors.Is(err, clients.ErrClientClosed):
 			return err
 		}
 		f.log.Info("flow not joined", "error", err)

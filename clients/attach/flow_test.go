@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"mihf.dev/clients"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
 )
@@ -354,9 +356,11 @@ func TestRTTIsTold(t *testing.T) {
 
 func TestRefusedForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := New(&transport{}, &broker{refuse: fmt.Errorf("%w: not you", mihf.ErrPermission)}, Options{})
-		if err := f.Run(t.Context()); err == nil {
-			t.Error("Run must say that it was refused")
+		for _, why := range []error{fmt.Errorf("%w: not you", mihf.ErrPermission), mihf.ErrInvalid, clients.ErrClientClosed} {
+			f := New(&transport{}, &broker{refuse: why}, Options{})
+			if err := f.Run(t.Context()); !errors.Is(err, why) {
+				t.Errorf("Run ended with %v, want %v", err, why)
+			}
 		}
 	})
 }

@@ -108,7 +108,7 @@ func (c *Client) Skipped() uint64 { return c.skipped.Load() }
 // RefusedAcks returns how many acknowledgements the broker refused.
 func (c *Client) RefusedAcks() uint64 { return c.refused.Load() }
 
-// Close ends the connection and, with mihf.ErrClosed, everything on it.
+// Close ends the connection and, with clients.ErrClientClosed, everything on it.
 func (c *Client) Close() error {
 	c.end()
 	if err := c.conn.Close(); err != nil && grpc.ErrClientConnClosing != err { //nolint:errorlint,staticcheck // gRPC's own sentinel, returned as it is
@@ -118,10 +118,10 @@ func (c *Client) Close() error {
 }
 
 // during returns a context that ends with ctx, with the client (the cause is
-// mihf.ErrClosed then), or by its cancel function.
+// clients.ErrClientClosed then), or by its cancel function.
 func (c *Client) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(mihf.ErrClosed) })
+	stop := context.AfterFunc(c.life, func() { cancel(clients.ErrClientClosed) })
 	context.AfterFunc(own, func() { stop() })
 	return own, func() { cancel(nil) }
 }
@@ -129,7 +129,7 @@ func (c *Client) during(ctx context.Context) (context.Context, context.CancelFun
 // errorOf turns an error of a call or stream into one of the vocabulary; nil stays nil.
 func (c *Client) errorOf(err error) error {
 	if err != nil && c.life.Err() != nil {
-		return fmt.Errorf("%w: by its client", mihf.ErrClosed)
+		return clients.ErrClientClosed
 	}
 	return errorOf(err)
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"mihf.dev/clients"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/broker"
 	"mihf.dev/mihf/engine"
@@ -173,7 +174,7 @@ func TestFollowOverRestarts(t *testing.T) {
 	want(mihf.DeliverEvent, 4)
 }
 
-// "Close ends what is open on the client": with mihf.ErrClosed, and nothing dials again,
+// "Close ends what is open on the client": with ErrClientClosed, and nothing dials again,
 // be the broker there or not.
 func TestCloseEndsWhatIsOpen(t *testing.T) {
 	for name, away := range map[string]bool{"connected": false, "broker away": true} {
@@ -215,20 +216,20 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 			if err := c.Close(); err != nil {
 				t.Error(err)
 			}
-			if err := <-ended; !errors.Is(err, mihf.ErrClosed) {
+			if err := <-ended; !errors.Is(err, clients.ErrClientClosed) {
 				t.Errorf("the feed that is read ends with %v", err)
 			}
 			<-unread.Done()
-			if err := unread.Err(); !errors.Is(err, mihf.ErrClosed) {
+			if err := unread.Err(); !errors.Is(err, clients.ErrClientClosed) {
 				t.Errorf("the feed that nobody reads ends with %v", err)
 			}
-			if _, err := a.Next(make([]mihf.Delivery, 1)); !errors.Is(err, mihf.ErrClosed) {
+			if _, err := a.Next(make([]mihf.Delivery, 1)); !errors.Is(err, mihf.ErrClosed) || errors.Is(err, clients.ErrClientClosed) == away {
 				t.Errorf("the attachment ends with %v", err)
 			}
-			if _, err := c.Follow(ctx, mihf.SubscribeRequest{}); !errors.Is(err, mihf.ErrClosed) {
+			if _, err := c.Follow(ctx, mihf.SubscribeRequest{}); !errors.Is(err, clients.ErrClientClosed) {
 				t.Errorf("Follow on a closed client: %v", err)
 			}
-			if _, err := c.Snapshot(ctx); !errors.Is(err, mihf.ErrClosed) {
+			if _, err := c.Snapshot(ctx); !errors.Is(err, clients.ErrClientClosed) {
 				t.Errorf("Snapshot on a closed client: %v", err)
 			}
 		})
