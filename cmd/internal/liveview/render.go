@@ -88,6 +88,12 @@ func (s *state) render(f *frame) []string {
 	}
 	s.drawLinks(f, max(links, 1))
 	s.drawFlows(f, flows)
+	for _, text := range s.missing() {
+		if len(f.lines)+1+events >= f.height {
+			break
+		}
+		f.put(piece{dim, text})
+	}
 	s.drawEvents(f)
 	if len(f.lines) > f.height {
 		f.lines = f.lines[:f.height]
@@ -117,7 +123,7 @@ func (s *state) heading(f *frame) {
 func (s *state) drawLinks(f *frame, room int) {
 	links := s.sorted()
 	if len(links) == 0 {
-		f.put(piece{dim, "no links"})
+		f.put(piece{dim, "no links: no sensor has seen one"})
 		return
 	}
 	spare := room - len(links)
@@ -280,6 +286,9 @@ func shortID(id mihf.FlowID) string {
 
 func (s *state) drawEvents(f *frame) {
 	f.put()
+	if len(s.lines) == 0 {
+		f.put(piece{dim, "no events yet"})
+	}
 	room := max(f.height-len(f.lines), 0)
 	lines := s.lines[max(len(s.lines)-room, 0):]
 	for i := range lines {

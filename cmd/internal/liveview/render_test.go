@@ -49,6 +49,7 @@ func scene() *state {
 			{Link: wwan, Facts: &mihf.LinkFacts{Name: "wwan0"}, Up: true, Since: now.Add(-26 * time.Hour), PoA: "26201-1f2e", UsableIPv4: true},
 			{Link: evil, Facts: &mihf.LinkFacts{Name: "x\x1b[2J\n"}, Up: true, SSID: []byte("\x1b]0;pwn\x07")},
 		}}
+		snap.Kinds, snap.Egress = mihf.Kinds(mihf.LinkParametersReport), []mihf.Egress{{Link: wlan}}
 		s.update(snap)
 	}
 	prediction := mihf.Prediction{
@@ -86,6 +87,11 @@ func newFrame(width, height int, colour bool) *frame {
 func TestRender(t *testing.T) {
 	silent := scene()
 	silent.problem = "no answer from the daemon: connection refused\x1b[31m"
+	idle := &state{}
+	idle.update(&mihf.Snapshot{
+		Node: "server", At: now, Links: []mihf.LinkStatus{{Link: eth, Facts: &mihf.LinkFacts{Name: "eth0"}, Since: now.Add(-time.Hour)}},
+		Sensors: []mihf.SensorCondition{{Sensor: "rtnl", Condition: mihf.ConditionOK}, {Sensor: "nl80211", Condition: mihf.ConditionUnavailable, Text: "no \x1b radio"}},
+	})
 	for name, c := range map[string]struct {
 		s             *state
 		width, height int
@@ -99,6 +105,8 @@ func TestRender(t *testing.T) {
 		"10x3":         {scene(), 10, 3, false},
 		"waiting":      {&state{}, 80, 24, false},
 		"silent":       {silent, 80, 24, false},
+		"idle":         {idle, 80, 24, false},
+		"idle-small":   {idle, 60, 9, false},
 	} {
 		got := strings.Join(c.s.render(newFrame(c.width, c.height, c.colour)), "\n") + "\n"
 		path := filepath.Join("testdata", name+".txt")

@@ -173,6 +173,32 @@ func loud(k mihf.Kind) bool {
 	}
 }
 
+// missing says what is not there for the view to show, and why.
+func (s *state) missing() (texts []string) {
+	n := s.snapshot
+	for _, c := range n.Sensors {
+		switch c.Condition {
+		case mihf.ConditionOK, mihf.ConditionStarting:
+		default:
+			text := "sensor " + show.Name(c.Sensor) + " " + c.Condition.String()
+			if c.Text != "" {
+				text += ": " + show.Text(c.Text)
+			}
+			texts = append(texts, text)
+		}
+	}
+	if !n.Kinds.Has(mihf.LinkParametersReport) {
+		texts = append(texts, "no radio sensor: no signals, and no forecasts")
+	}
+	if len(n.Egress) == 0 {
+		texts = append(texts, "no default route: no link leads outside")
+	}
+	if len(n.Flows) == 0 {
+		texts = append(texts, "no flows: no transport has registered one that you may see")
+	}
+	return texts
+}
+
 // sorted returns the links, those that matter most first.
 func (s *state) sorted() []*mihf.LinkStatus {
 	out := make([]*mihf.LinkStatus, 0, len(s.snapshot.Links))

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,10 +49,11 @@ func statusLines(s *mihf.Status) []string {
 		}
 		rows = append(rows, []string{"sensor " + show.Name(x.Sensor), text})
 	}
+	var counters [][]string
 	for _, x := range s.Counters {
-		rows = append(rows, []string{show.Name(x.Name), strconv.FormatUint(x.Value, 10)})
+		counters = append(counters, []string{show.Name(x.Name), strconv.FormatUint(x.Value, 10)})
 	}
-	return show.Table(rows)
+	return slices.Concat(show.Table(rows), []string{""}, show.Table(counters))
 }
 
 func (a *app) linksCommand() *cobra.Command {

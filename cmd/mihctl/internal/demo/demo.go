@@ -147,9 +147,10 @@ func (s *stage) assemble(ctx context.Context, g *errgroup.Group, socket string) 
 	flow := attach.New(&transport{front: "grpc", clock: s.clock, note: s.notes}, client, attach.Options{Spec: spec(), Clock: s.clock})
 	g.Go(func() error { return daemon.Serve(ctx, nil, nil, a.Tasks...) })
 	g.Go(func() error { return flow.Run(ctx) })
+	g.Go(func() error { return s.play(ctx, client, flow) })
 	g.Go(func() error {
-		defer func() { _ = client.Close() }() // nothing is lost with it
-		return s.play(ctx, client, flow)
+		<-ctx.Done() // when play has ended; before, the flow would be at its end too early
+		return client.Close()
 	})
 	return nil
 }
