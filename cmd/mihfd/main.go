@@ -29,11 +29,12 @@ import (
 	"mihf.dev/mihf/daemon"
 )
 
-// Exit statuses.
+// Exit statuses. Wrong usage has that of sysexits.h (EX_CONFIG), and not 2: with 2 Go itself
+// ends a program that panicked or that the watchdog aborted, and those must be restarted.
 const (
 	exitOK     = 0
 	exitFailed = 1
-	exitUsage  = 2
+	exitUsage  = 78
 )
 
 func main() {

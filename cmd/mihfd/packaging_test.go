@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestUnit(t *testing.T) {
 		"Service.ConfigurationDirectory":   "mihf",
 		"Service.WatchdogSec":              "10s",
 		"Service.Restart":                  "on-failure",
-		"Service.RestartPreventExitStatus": "2", // exitUsage
+		"Service.RestartPreventExitStatus": strconv.Itoa(exitUsage),
 		"Service.ExecReload":               "/bin/kill -HUP $MAINPID",
 		"Service.RestrictAddressFamilies":  "AF_UNIX AF_INET AF_INET6 AF_NETLINK",
 		"Service.CapabilityBoundingSet":    "",

@@ -45,19 +45,7 @@ type MessageBus struct {
 // Bus starts a private message bus that ends with the test.
 func Bus(t testing.TB, c BusConfig) *MessageBus {
 	t.Helper()
-	// Not t.TempDir: the path of a socket has at most 107 bytes, and others must reach it.
-	dir, err := os.MkdirTemp("", "mihf-bus-") //nolint:usetesting // as above
-	if err != nil {
-		t.Fatal("daemons:", err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error("daemons:", err)
-		}
-	})
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // other users connect too
-		t.Fatal("daemons:", err)
-	}
+	dir := shortDir(t)
 	b := &MessageBus{Address: "unix:path=" + filepath.Join(dir, "bus"), dir: dir, users: c.Users}
 	b.Daemon = Daemon{t: t, command: func() *exec.Cmd {
 		return Command(t, "dbus-daemon", "--config-file="+filepath.Join(dir, "bus.conf"), "--nofork", "--nopidfile", "--print-address=1")

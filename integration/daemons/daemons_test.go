@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +15,8 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
+
+	"mihf.dev/integration/netns"
 )
 
 // outlive is set for a copy of this program that starts a bus, prints its process id and
@@ -165,5 +168,51 @@ func TestAs(t *testing.T) {
 	}
 	if uid := os.Geteuid(); uid != 0 {
 		t.Errorf("the test itself is user %d now", uid)
+	}
+}
+
+// TestSystemd: what a service of its own sees and writes is not the host's.
+func TestSystemd(t *testing.T) {
+	ns := netns.New(t)
+	s := Systemd(t, SystemdConfig{
+		NS: ns, Start: "test.target", Users: []User{{Name: "somebody", UID: somebody, GID: somebody}},
+		Units: map[string]string{
+			"test.target": "[Unit]\nWants=one.service\n",
+			"one.service": "[Service]\nType=oneshot\nRemainAfterExit=yes\nUser=somebody\nRuntimeDirectory=one\nStateDirectory=one\n" +
+				"ExecStart=/bin/sh -c 'id -u >/run/one/id; touch /var/lib/one/x; /run/program'\n",
+		},
+		Programs: map[string]string{"program": "testdata/program"},
+	})
+	s.Await("one.service", "ActiveState", "active")
+	id, err := os.ReadFile(filepath.Join(s.Run, "one", "id"))
+	if err != nil || strings.TrimSpace(string(id)) != strconv.Itoa(somebody) {
+		t.Errorf("it ran as %q, %v", id, err)
+	}
+	if _, err := os.Stat("/var/lib/one"); err == nil {
+		t.Error("it has written to the host")
+	}
+	if comm := s.Proc("1", "comm"); comm != "systemd\n" {
+		t.Errorf("its process 1 is %q", comm)
+	}
+}
+
+func TestRemoveCgroup(t *testing.T) {
+	var dir string
+	t.Run("inside", func(t *testing.T) {
+		dir = newCgroup(t)
+		if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p, err := begin(exec.CommandContext(t.Context(), "/bin/sh", "-c", "echo $$ >"+filepath.Join(dir, "a", "b", "cgroup.procs")+"; echo in; exec sleep 3600"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.await(t, regexp.MustCompile("in\n"))
+	})
+	if dir == "" {
+		t.Skip("no control group, as said")
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("the control group is still there")
 	}
 }

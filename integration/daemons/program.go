@@ -16,7 +16,8 @@ import (
 var ErrUnsupported = errors.New("unsupported here")
 
 // Command returns a program with its arguments, not yet started: "nats-server" and "nats"
-// in the versions of .tools, "dbus-daemon" and "busctl" of the host or of the cache. It
+// in the versions of .tools; "dbus-daemon", "busctl", "systemd" and "systemctl" of the host or
+// of the cache. It
 // skips the test where the program cannot be had.
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -43,6 +44,8 @@ type program struct {
 // programs are looked for once, by name.
 var programs = map[string]func() (program, error){
 	"dbus-daemon": sync.OnceValues(func() (program, error) { return debian("dbus-daemon") }),
+	"systemd":     sync.OnceValues(func() (program, error) { return debian("systemd") }),
+	"systemctl":   sync.OnceValues(func() (program, error) { return debian("systemctl") }),
 	"busctl":      sync.OnceValues(func() (program, error) { return debian("busctl") }),
 	"nats-server": sync.OnceValues(func() (program, error) { return built("nats-server") }),
 	"nats":        sync.OnceValues(func() (program, error) { return built("nats") }),
@@ -104,12 +107,14 @@ func debian(name string) (program, error) {
 		return program{}, fmt.Errorf("daemons: %w", err)
 	}
 	root := filepath.Join(cache, "mihf", "daemons", "root")
-	path := filepath.Join(root, "usr", "bin", name)
-	if _, err := os.Stat(path); err != nil {
-		return program{}, fmt.Errorf("%w: %s is neither in PATH nor fetched; on Debian \"make deps\" fetches it: %w", ErrUnsupported, name, err)
+	for _, folder := range []string{"usr/bin", "bin", "usr/lib/systemd", "lib/systemd"} {
+		path := filepath.Join(root, folder, name)
+		if _, err := os.Stat(path); err == nil {
+			libraries, err := libraryFolders(root)
+			return program{path: path, libraries: libraries}, err
+		}
 	}
-	libraries, err := libraryFolders(root)
-	return program{path: path, libraries: libraries}, err
+	return program{}, fmt.Errorf("%w: %s is neither in PATH nor in %s; on Debian \"make deps\" fetches it", ErrUnsupported, name, root)
 }
 
 // libraryFolders lists the folders below root with shared libraries, for the loader.
