@@ -47,6 +47,7 @@ func startDaemon(t *testing.T) *fixture {
 	}
 	f := &fixture{socket: filepath.Join(dir, "s")}
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.Node.Name = "laptop"
 	clk := clock.Scaled(speed)
 	s := &sensor{clock: clk, walked: make(chan struct{}), begin: make(chan struct{})}

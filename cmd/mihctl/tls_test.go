@@ -25,6 +25,7 @@ func TestTCP(t *testing.T) {
 	address := l.Addr().String()
 	_ = l.Close() // the daemon opens it itself
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.Node.Name, c.Sensors = "far", config.Sensors{}
 	c.GRPC.Socket, c.GRPC.Listen = filepath.Join(dir, "s"), address
 	pems := filepath.Join(dir, "pem")

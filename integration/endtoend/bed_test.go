@@ -90,7 +90,7 @@ func newBedWith(t *testing.T, grpc, config string) *bed {
 	b := &bed{t: t, node: netns.New(t), peer: netns.New(t), dir: t.TempDir()}
 	b.news = sync.NewCond(&b.mu)
 	b.node.Pair("v0", b.peer, "p0")
-	config = "[grpc]\nsocket = \"" + b.socket() + "\"\n" + grpc + "[sensors.rtnl]\nsettle = \"0s\"\n" + config
+	config = "[grpc]\nsocket = \"" + b.socket() + "\"\n" + grpc + "[dbus]\nbus = \"none\"\n[sensors.rtnl]\nsettle = \"0s\"\n" + config
 	if err := os.WriteFile(b.file("mihfd.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,9 @@ import (
 // attachments that are open stay; what a registration needs is looked up each time.
 func (b *Broker) SetAccess(t *access.Table) { b.access.Store(t) }
 
+// Public reports whether everybody has the role to see, whoever that is.
+func (b *Broker) Public() bool { return b.access.Load().May(mihf.Caller{}, access.See) }
+
 // audit is what was said of refusals; requests come from many goroutines.
 type audit struct {
 	mu sync.Mutex

@@ -15,6 +15,7 @@ type Config struct {
 	Predictor Predictor `toml:"predictor"`
 	Sensors   Sensors   `toml:"sensors"`
 	GRPC      GRPC      `toml:"grpc"`
+	DBus      DBus      `toml:"dbus"`
 	Access    Access    `toml:"access"`
 	Log       Log       `toml:"log"`
 	Metrics   Metrics   `toml:"metrics"`
@@ -109,6 +110,14 @@ type Replay struct {
 	File string `toml:"file"` // "": none
 }
 
+// DBus is the D-Bus front.
+type DBus struct {
+	Bus string `toml:"bus"` // "auto", "system", "session", "none", or a bus's address
+}
+
+// NoBus is the bus of a daemon that is on none.
+const NoBus = "none"
+
 // GRPC is the gRPC front. Cert, Key and ClientCA are set where Listen is.
 type GRPC struct {
 	Socket   string      `toml:"socket"` // "": Paths.Socket
@@ -174,6 +183,7 @@ func Defaults() Config {
 			Suspend: Suspend{Enabled: true},
 		},
 		GRPC:   GRPC{Mode: 0o660},
+		DBus:   DBus{Bus: "auto"},
 		Access: Access{Default: []string{"see", "register-own"}},
 		Log:    Log{Level: slog.LevelInfo, Format: "text"},
 	}

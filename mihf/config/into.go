@@ -8,6 +8,7 @@ import (
 
 var (
 	nodeName  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+	busName   = regexp.MustCompile(`^(auto|system|session|none|unix:(path|abstract)=[!-~]+)$`)
 	groupName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,31}$`)
 )
 
@@ -23,6 +24,8 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	set(r.Sensors.Suspend.Enabled, &cfg.Sensors.Suspend.Enabled)
 	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
+	c.text("dbus.bus", r.DBus.Bus, &cfg.DBus.Bus, busName, `"auto", "system", "session", "none", or an address "unix:path=/path"`)
+	c.must(cfg.DBus.Bus != "", "dbus.bus", `is empty; give "none" for no bus`)
 	r.Access.into(c, &cfg.Access, known.Roles)
 	c.level("log.level", r.Log.Level, &cfg.Log.Level)
 	c.oneOf("log.format", r.Log.Format, &cfg.Log.Format, "text", "json")

@@ -22,7 +22,10 @@ type rawConfig struct {
 			File *string `toml:"file"`
 		} `toml:"replay"`
 	} `toml:"sensors"`
-	GRPC   rawGRPC   `toml:"grpc"`
+	GRPC rawGRPC `toml:"grpc"`
+	DBus struct {
+		Bus *string `toml:"bus"`
+	} `toml:"dbus"`
 	Access rawAccess `toml:"access"`
 	Log    struct {
 		Level  *string `toml:"level"`

@@ -244,3 +244,11 @@ func (k Kind) XML(children []string) (string, error) {
 	}
 	return strings.TrimSpace(introspect.IntrospectDeclarationString) + "\n" + string(b) + "\n", nil
 }
+
+// InterfaceNames returns the names of the interfaces of a kind of object.
+func (k Kind) InterfaceNames() (names []string) {
+	for _, i := range k.Interfaces() {
+		names = append(names, i.Name)
+	}
+	return names
+}

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"mihf.dev/clients"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/config"
@@ -13,7 +14,7 @@ import (
 
 // Options are what a configuration file doesn't say.
 type Options struct {
-	Socket  string       // of the gRPC front, where the configuration names none
+	Socket  string       // of the gRPC front, where the configuration names none; it tells whether the daemon is the system's
 	Clock   clock.Clock  // zero: boot time
 	Logger  *slog.Logger // nil: discard
 	Version string
@@ -58,6 +59,15 @@ func Assemble(c *config.Config, o Options) (*Assembly, error) {
 	}
 	a.Broker.Add(grpcCounters(grpc))
 	a.Tasks = append(a.Tasks, BrokerTask(b), grpc)
+	if c.DBus.Bus != config.NoBus {
+		dbus, err := NewDBus(&c.DBus, o.Socket == clients.SystemSocket, a.Broker, o.logger().With("front", "dbus"))
+		if err != nil {
+			return nil, err
+		}
+		a.Broker.Add(dbusCounters(dbus))
+		a.Broker.AddCondition(dbus.Condition)
+		a.Tasks = append(a.Tasks, dbus)
+	}
 	for _, s := range list {
 		if counts, ok := s.(interface{ Counters() []mihf.CounterValue }); ok {
 			a.Broker.Add(counts.Counters)

@@ -20,6 +20,7 @@ import (
 func recordedSensor(t *testing.T, file string) sensors.Sensor {
 	t.Helper()
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.Sensors = config.Sensors{Replay: config.Replay{File: file}}
 	list, watch := NewSensors(&c, Options{Clock: clock.Process()})
 	if len(list) != 1 || watch != nil || list[0].Name() != replay.Name {
@@ -81,6 +82,7 @@ func testRecordedBroken(t *testing.T) {
 		write("trace", "t_s,row\nx,serving\n"): "line 2",
 	} {
 		c := config.Defaults()
+		c.DBus.Bus = config.NoBus
 		c.Sensors.Replay.File = file
 		checked, ran := Check(&c), recordedSensor(t, file).Run(t.Context(), func(*mihf.Observation) {})
 		for _, err := range []error{checked, ran} {

@@ -16,6 +16,7 @@ type Reported struct {
 	*broker.Broker
 	predictor string
 	parts     []Counters
+	states    []func() mihf.SensorCondition
 }
 
 // Report returns b with a fuller Status.
@@ -26,6 +27,10 @@ func Report(b *broker.Broker, predictor string) *Reported {
 // Add adds a part's counters. It must not be called once a front runs.
 func (r *Reported) Add(c Counters) { r.parts = append(r.parts, c) }
 
+// AddCondition adds the condition of a part that depends on something outside. It must not be
+// called once a front runs.
+func (r *Reported) AddCondition(c func() mihf.SensorCondition) { r.states = append(r.states, c) }
+
 // Status returns counts and conditions of all parts.
 func (r *Reported) Status(ctx context.Context, who mihf.Caller) (mihf.Status, error) {
 	s, err := r.Broker.Status(ctx, who)
@@ -35,6 +40,9 @@ func (r *Reported) Status(ctx context.Context, who mihf.Caller) (mihf.Status, er
 	s.Predictor = r.predictor
 	for _, part := range r.parts {
 		s.Counters = append(s.Counters, part()...)
+	}
+	for _, state := range r.states {
+		s.Sensors = append(s.Sensors, state())
 	}
 	return s, nil
 }

@@ -101,6 +101,7 @@ func testSensorTask(t *testing.T) {
 
 func TestNewSensors(t *testing.T) {
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	list, watch := NewSensors(&c, Options{})
 	if len(list) != 2 || watch == nil {
 		t.Errorf("%d sensors", len(list))
@@ -115,6 +116,7 @@ func TestNewSensors(t *testing.T) {
 func TestProbe(t *testing.T) { synctest.Test(t, testProbe) }
 func testProbe(t *testing.T) {
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	b, err := NewBroker(&c, Options{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +142,7 @@ func testProbe(t *testing.T) {
 // TestAssembly goes from a sensor to a client over the socket.
 func TestAssembly(t *testing.T) {
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.Node.Name = "n"
 	s := fakeSensor{make(chan mihf.Observation)}
 	o := Options{Socket: filepath.Join(t.TempDir(), "s"), Version: "v1", Sensors: []sensors.Sensor{s}}
@@ -187,6 +190,7 @@ func TestChoicesAreLogged(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.GRPC.Group = "no such group"
 	r := rtnlOptions(&c.Sensors.Rtnl, o)
 	b, err := NewBroker(&c, Options{}, nil)
@@ -220,6 +224,7 @@ func TestAssembleFails(t *testing.T) {
 		"socket directory": func(c *config.Config) { c.GRPC.Socket = dir + "/a/b/c/s" },
 	} {
 		c := config.Defaults()
+		c.DBus.Bus = config.NoBus
 		c.GRPC.Socket = dir + "/s"
 		change(&c)
 		if _, err := Assemble(&c, Options{}); err == nil {
@@ -236,6 +241,7 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir)
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.Sensors = config.Sensors{}
 	c.GRPC = config.GRPC{
 		Socket: dir + "/s", Mode: 0o600, Listen: freeAddress(t),

@@ -19,6 +19,13 @@ import (
 // CallTimeout is how long an answer is waited for.
 const CallTimeout = 2 * time.Second
 
+// MaxSend is the largest message that is sent, in octets. A bus ends the connection of who
+// sends more than it takes: 32 MiB on a system bus.
+const MaxSend = 16 << 20
+
+// ErrTooLarge refuses a message above [MaxSend].
+var ErrTooLarge = errors.New("the message is too large for a bus")
+
 // busName and busPath are the bus's own.
 const (
 	busName = "org.freedesktop.DBus"
@@ -246,6 +253,9 @@ func (c *Conn) send(dest string, typ dbus.Type, headers map[dbus.HeaderField]dbu
 	if err := msg.EncodeTo(&b, binary.LittleEndian); err != nil {
 		return err
 	}
+	if b.Len() > MaxSend {
+		return fmt.Errorf("%w: %d octets", ErrTooLarge, b.Len())
+	}
 	binary.LittleEndian.PutUint32(b.Bytes()[8:], c.GetSerial())
 	_, err := c.wire.Write(b.Bytes())
 	return err
@@ -292,4 +302,11 @@ func callOf(msg *dbus.Message) *Call {
 	}
 	c.TooLarge = c.Interface == oversized
 	return c
+}
+
+// Tell calls a method and wants no answer.
+func (c *Conn) Tell(dest string, path dbus.ObjectPath, iface, member string, args ...any) error {
+	return c.send(dest, dbus.TypeMethodCall, map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldPath: dbus.MakeVariant(path), dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
+	}, args)
 }

@@ -12,8 +12,8 @@ import (
 // ErrBusy refuses a message because the bus does not read.
 var ErrBusy = errors.New("the bus does not read")
 
-// maxKept is how many octets are kept for a bus that does not read at once. One message more
-// may be kept where a part of it is written already.
+// maxKept is how many octets are kept for a bus that does not read at once; or one message,
+// where nothing else is.
 const maxKept = 256 << 10
 
 // wire writes whole messages to a socket and never waits: what the socket does not take is
@@ -57,7 +57,7 @@ func (w *wire) Write(p []byte) (int, error) {
 	if n == len(p) {
 		return n, nil
 	}
-	if n == 0 && len(w.kept)+len(p) > maxKept {
+	if len(w.kept) > 0 && len(w.kept)+len(p) > maxKept {
 		return 0, ErrBusy
 	}
 	if w.kept = append(w.kept, p[n:]...); w.room == nil {

@@ -135,6 +135,7 @@ func (p *player) Run(ctx context.Context, emit sensors.Emit) error {
 // assemble starts the daemon, the client and the loop in the group.
 func (s *stage) assemble(ctx context.Context, g *errgroup.Group, socket string) error {
 	c := config.Defaults()
+	c.DBus.Bus = config.NoBus
 	c.Node.Name = "demo"
 	a, err := wiring.Assemble(&c, wiring.Options{Socket: socket, Clock: s.clock, Sensors: []sensors.Sensor{s.player}}) //nolint:contextcheck // it starts nothing
 	if err != nil {

@@ -1,0 +1,151 @@
+package dbusfront
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
+	"mihf.dev/proto/dbusapi"
+	"mihf.dev/proto/dbusapi/busconn"
+)
+
+// answer is what a call gives.
+type answer struct {
+	args  []any
+	after func() // when it was sent; nil: nothing to do
+}
+
+func give(args ...any) (answer, error) { return answer{args: args}, nil }
+
+// refusal is an error with a name of D-Bus's own.
+type refusal struct{ name, text string }
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(name, format string, args ...any) error {
+	return &refusal{name, fmt.Sprintf(format, args...)}
+}
+
+// encoder returns one for messages that are sent now.
+func (s *Server) encoder() conv.Encoder {
+	return conv.Encoder{Now: s.o.Broker.Now(), Wall: time.Now(), Node: s.dicts.node}
+}
+
+// do does one call and answers it.
+func (p *peer) do(c *busconn.Call) {
+	if p.ctx.Err() != nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			p.b.s.counts.panics.Add(1)
+			p.b.s.log.Error("panic in a call", "method", c.Member, "panic", v, "stack", string(debug.Stack()))
+			p.refuse(c, dbusapi.ErrorFailed, "internal error; see the daemon's log")
+		}
+	}()
+	a, err := p.handle(c)
+	if a.after != nil {
+		defer a.after()
+	}
+	if err == nil {
+		p.reply(c, a.args...)
+		return
+	}
+	name := dbusapi.ErrorName(err)
+	if r, ok := errors.AsType[*refusal](err); ok {
+		name = r.name
+		p.b.s.malformed(c.Member, err)
+	} else if errors.Is(err, mihf.ErrInvalid) {
+		p.b.s.malformed(c.Member, err)
+	}
+	p.refuse(c, name, err.Error())
+}
+
+// malformed counts a malformed call, and logs the first one of each method that exists.
+func (s *Server) malformed(method string, err error) {
+	s.counts.malformed.Add(1)
+	if _, ok := methods[method]; !ok {
+		method = "other"
+	}
+	if _, named := s.named.LoadOrStore(method, true); !named {
+		s.log.Warn("malformed call", "method", method, "error", err)
+	}
+}
+
+// handle finds the method and checks the arguments' types.
+func (p *peer) handle(c *busconn.Call) (answer, error) {
+	if c.Interface == dbusapi.Peer {
+		return peerMethod(c)
+	}
+	who, err := p.identify()
+	if err != nil {
+		return answer{}, err
+	}
+	o, err := p.find(who, c.Path)
+	if err != nil {
+		return answer{}, err
+	}
+	where, signature, found, known := o.kind.Find(c.Interface, c.Member)
+	switch {
+	case !known:
+		return answer{}, refuse(dbusapi.ErrorUnknownInterface, "%s has no interface %.80q", c.Path, c.Interface)
+	case !found:
+		return answer{}, refuse(dbusapi.ErrorUnknownMethod, "%s has no method %.80q", c.Path, c.Member)
+	case signature != c.Signature:
+		return answer{}, refuse(dbusapi.ErrorInvalidArgs, "%s: the arguments are %.80q, want %q", c.Member, c.Signature, signature)
+	}
+	switch where {
+	case dbusapi.Introspectable:
+		return o.introspect()
+	case dbusapi.Properties:
+		return o.property(c)
+	case dbusapi.ObjectManager:
+		return p.managed(who)
+	}
+	return methods[c.Member](p, who, c.Body)
+}
+
+// method is one of [dbusapi.BrokerInterface]. The types of the arguments are right.
+type method func(p *peer, who mihf.Caller, args []any) (answer, error)
+
+var methods = map[string]method{
+	"GetSnapshot":         (*peer).getSnapshot,
+	"Resume":              (*peer).resume,
+	"GetParameters":       (*peer).getParameters,
+	"GetInformation":      (*peer).getInformation,
+	"Status":              (*peer).status,
+	"Explain":             (*peer).explain,
+	"ConfigureThresholds": (*peer).configureThresholds,
+	"Subscribe":           (*peer).subscribe,
+	"Record":              (*peer).record,
+	"CloseStream":         (*peer).closeStream,
+	"RegisterFlow":        (*peer).registerFlow,
+	"UnregisterFlow":      (*peer).unregisterFlow,
+	"UpdateFlow":          (*peer).updateFlow,
+	"Acknowledge":         (*peer).acknowledge,
+}
+
+// peerMethod is the interface that every object of every connection has.
+func peerMethod(c *busconn.Call) (answer, error) {
+	switch {
+	case c.Member == "Ping" && c.Signature == "":
+		return give()
+	case c.Member == "GetMachineId" && c.Signature == "":
+		id, err := machineID()
+		if err != nil {
+			return answer{}, err
+		}
+		return give(id)
+	}
+	return answer{}, refuse(dbusapi.ErrorUnknownMethod, "%s has no method %.80q of type %.80q", dbusapi.Peer, c.Member, c.Signature)
+}
+
+func dictOf(v any) map[string]dbus.Variant {
+	d, _ := v.(map[string]dbus.Variant)
+	return d
+}

@@ -1,0 +1,97 @@
+package dbusfront
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"mihf.dev/mihf"
+	"mihf.dev/proto/dbusapi"
+)
+
+// settle is how long the state rests between two readings for properties.
+const settle = 100 * time.Millisecond
+
+// mirror tells what changed of objects and properties. An event or a hint is only a reason
+// to look: what is told is the difference of two readings. It ends with the connection or
+// the broker.
+func (b *bus) mirror() {
+	known := objects{}
+	for {
+		select {
+		case <-b.dirty:
+		case <-b.ctx.Done():
+			return
+		}
+		snap, err := b.s.o.Broker.Snapshot(b.ctx, b.s.o.Self)
+		switch {
+		case err == nil:
+			now := objectsOf(snap)
+			b.tell(known, now)
+			known = now
+		case errors.Is(err, mihf.ErrClosed) || b.ctx.Err() != nil:
+			return
+		default:
+			b.s.log.Warn("properties are not up to date", "error", err)
+		}
+		sleep(b.ctx, settle)
+	}
+}
+
+// tell sends the differences, in the order of the paths.
+func (b *bus) tell(old, now objects) {
+	for _, path := range slices.Sorted(maps.Keys(old)) {
+		if now[path] == nil {
+			b.tellOf(path, dbusapi.Root, dbusapi.ObjectManager, "InterfacesRemoved", path, slices.Sorted(maps.Keys(old[path])))
+			b.forgetFlow(path)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(now)) {
+		if old[path] == nil {
+			b.tellOf(path, dbusapi.Root, dbusapi.ObjectManager, "InterfacesAdded", path, now[path])
+			continue
+		}
+		for iface, p := range now[path] {
+			changed, invalidated := properties(p).difference(old[path][iface])
+			if len(changed)+len(invalidated) > 0 {
+				b.tellOf(path, path, dbusapi.Properties, "PropertiesChanged", iface, changed, invalidated)
+			}
+		}
+	}
+}
+
+// tellOf sends a signal about an object to who may see it: a link to all, a flow to the
+// connection that registered it.
+func (b *bus) tellOf(about, from dbus.ObjectPath, iface, member string, args ...any) {
+	dest := ""
+	if flow, ok := dbusapi.ParseFlowPath(about); ok {
+		if dest = b.registrant(flow); dest == "" {
+			return
+		}
+	} else if !b.s.o.Public() {
+		return
+	}
+	_ = b.emit(b.ctx, dest, from, iface, member, these(args...)) // an error: the connection has ended
+}
+
+// registrant returns the name of the connection that registered a flow; "": none.
+func (b *bus) registrant(id mihf.FlowID) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a := b.flows[id]; a != nil {
+		return a.p.name
+	}
+	return ""
+}
+
+// forgetFlow forgets who registered a flow that is gone.
+func (b *bus) forgetFlow(path dbus.ObjectPath) {
+	if id, ok := dbusapi.ParseFlowPath(path); ok {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.flows, id)
+	}
+}

@@ -1,0 +1,44 @@
+package dbusfront
+
+import (
+	"errors"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/broadcast"
+	"mihf.dev/proto/conv"
+	"mihf.dev/proto/dbusapi"
+	"mihf.dev/proto/variant"
+)
+
+// broadcast sends every event to all who listen, until the connection or the broker ends.
+func (b *bus) broadcast() {
+	err := broadcast.Run(b.ctx, b.s.o.Broker, b.s.o.Self, func(m broadcast.Message) {
+		b.touch()
+		if b.s.o.Public() {
+			b.announce(m)
+		}
+	})
+	if err != nil && !errors.Is(err, mihf.ErrClosed) {
+		b.s.log.Error("no events are broadcast", "error", err)
+	}
+}
+
+// announce sends a message to all. It fails only where the connection has ended, which shows
+// everywhere.
+func (b *bus) announce(m broadcast.Message) {
+	switch m.Kind {
+	case mihf.DeliverEvent:
+		ev := &m.Event
+		path, iface := dbusapi.LinkPath(ev.Link), dbusapi.LinkInterface
+		if dbusapi.OfNoLink.Has(ev.Kind) {
+			path, iface = dbusapi.Root, dbusapi.BrokerInterface
+		}
+		_ = b.emit(b.ctx, "", path, iface, dbusapi.EventSignal(ev.Kind), func() []any {
+			dict, at := b.s.dicts.event(ev)
+			return []any{m.Chain, b.s.dicts.held(at), dict, m.Conflated}
+		})
+	case mihf.DeliverGap:
+		_ = b.emit(b.ctx, "", dbusapi.Root, dbusapi.BrokerInterface, "Gap", these(variant.Encode(conv.EncodeGap(&m.Gap))))
+	default: // hints go to who registered the flow; a snapshot is for who asks
+	}
+}
