@@ -48,27 +48,22 @@ const (
 
 // Check says what is wrong with the request; the error wraps [ErrInvalid]. Nil: nothing.
 func (q *InformationRequest) Check() error {
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"links", len(q.Links)}, {"ssids", len(q.SSIDs)}, {"poas", len(q.PoAs)}} {
-		if f.n > MaxInformationFilter {
-			return fmt.Errorf("%w: %s: %d items, at most %d", ErrInvalid, f.name, f.n, MaxInformationFilter)
-		}
+	if n := max(len(q.Links), len(q.SSIDs), len(q.PoAs)); n > MaxInformationFilter {
+		return fmt.Errorf("%w: %d links, networks or points of attachment are asked for, at most %d of each", ErrInvalid, n, MaxInformationFilter)
 	}
 	for _, l := range q.Links {
 		if !l.Valid() {
-			return fmt.Errorf("%w: links: %.40q is not a link id: want <type>-<8 hexadecimal digits>", ErrInvalid, string(l))
+			return fmt.Errorf("%w: %.40q is not a link id: want <type>-<8 hexadecimal digits>", ErrInvalid, string(l))
 		}
 	}
 	for _, s := range q.SSIDs {
 		if len(s) > MaxSSIDBytes {
-			return fmt.Errorf("%w: ssids: %d octets, at most %d", ErrInvalid, len(s), MaxSSIDBytes)
+			return fmt.Errorf("%w: an SSID of %d octets, at most %d", ErrInvalid, len(s), MaxSSIDBytes)
 		}
 	}
 	for _, p := range q.PoAs {
 		if p == "" || len(p) > MaxPoABytes {
-			return fmt.Errorf("%w: poas: %d octets, want 1 to %d", ErrInvalid, len(p), MaxPoABytes)
+			return fmt.Errorf("%w: a point of attachment of %d octets, want 1 to %d", ErrInvalid, len(p), MaxPoABytes)
 		}
 	}
 	return nil

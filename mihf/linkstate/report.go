@@ -17,6 +17,7 @@ type params struct {
 	reported mihf.Values
 	nextOK   [mihf.NumParameters]mihf.Time // when a parameter may be reported again
 	pending  uint32                        // parameters that changed before that
+	given    uint32                        // parameters that ever had a value
 	items    []threshold
 	next     mihf.Time
 }
@@ -44,11 +45,12 @@ func defaultHysteresis(p mihf.Parameter) float64 {
 // of one of the same parameter with the same threshold, or without one, that is periodic
 // like it or not. A cancel removes what it would replace; with neither threshold nor
 // period, all of the parameter. An item is its link's, whoever set it, but counts for the
-// caller who did so last. The error says which item is wrong and why.
+// caller who did so last. The error says which item is wrong and why; a parameter that the
+// link cannot give is wrong, one that it has not given yet is not.
 func (m *Machine) Configure(now mihf.Time, by mihf.Identity, items []mihf.ThresholdConfig) error {
 	next := append([]threshold(nil), m.params.items...)
 	for i, c := range items {
-		if err := checkThreshold(c); err != nil {
+		if err := m.check(&c); err != nil {
 			return fmt.Errorf("threshold %d: %w", i, err)
 		}
 		next = without(next, c)
@@ -89,35 +91,18 @@ func (m *Machine) roomFor(items []threshold, by mihf.Identity) error {
 	return nil
 }
 
-func checkThreshold(c mihf.ThresholdConfig) error {
-	if int(c.Parameter) >= mihf.NumParameters {
-		return fmt.Errorf("%w: parameter %d is not known", mihf.ErrInvalid, c.Parameter)
+// check says what is wrong with an item for this link. What the link's type does not have is
+// refused, for no report of it would come, unless it has been given all the same: the type is
+// that of one of the link's interfaces.
+func (m *Machine) check(c *mihf.ThresholdConfig) error {
+	if err := c.Check(); err != nil {
+		return err
 	}
-	if c.Action > mihf.ThresholdCancel {
-		return fmt.Errorf("%w: action %d is not known", mihf.ErrInvalid, c.Action)
+	t := m.link.Type()
+	if c.Action == mihf.ThresholdCancel || t.MayGive(c.Parameter) || m.params.given&(1<<c.Parameter) != 0 {
+		return nil
 	}
-	t, has := c.Threshold.Get()
-	if has {
-		if err := c.Parameter.Check(t.Value); err != nil {
-			return fmt.Errorf("%w: %w", mihf.ErrInvalid, err)
-		}
-		if t.Direction > mihf.ThresholdBelow {
-			return fmt.Errorf("%w: direction %d is not known", mihf.ErrInvalid, t.Direction)
-		}
-	}
-	if c.Period != 0 && c.Period < mihf.MinReportPeriod {
-		return fmt.Errorf("%w: period %v is below %v", mihf.ErrInvalid, c.Period, mihf.MinReportPeriod)
-	}
-	if !(c.Hysteresis >= 0 && c.Hysteresis < 1e12) {
-		return fmt.Errorf("%w: hysteresis %v is not a distance", mihf.ErrInvalid, c.Hysteresis)
-	}
-	if !has && c.Action == mihf.ThresholdOneShot {
-		return fmt.Errorf("%w: one shot of no threshold", mihf.ErrInvalid)
-	}
-	if !has && c.Period == 0 && c.Action != mihf.ThresholdCancel {
-		return fmt.Errorf("%w: neither a threshold nor a period", mihf.ErrInvalid)
-	}
-	return nil
+	return fmt.Errorf("%w: %s is of type %s, which has no %v", mihf.ErrInvalid, m.link, t, c.Parameter)
 }
 
 // without removes the items that c names.
@@ -143,6 +128,7 @@ func (m *Machine) observeValues(now, at mihf.Time, values *mihf.Values, ev *Even
 			continue
 		}
 		m.params.values.Set(p, v)
+		m.params.given |= 1 << p
 		m.params.valueAt[p] = at
 		m.params.at = max(m.params.at, at)
 		crossed := m.cross(now, p, v, ev)

@@ -136,6 +136,7 @@ func TestConfigureAllOrNone(t *testing.T) {
 		{mihf.ThresholdConfig{Parameter: mihf.ParamRSSI, Threshold: th, Hysteresis: -1}, mihf.ErrInvalid},
 		{mihf.ThresholdConfig{Parameter: mihf.ParamRSSI, Threshold: th, Hysteresis: math.Inf(1)}, mihf.ErrInvalid},
 		{mihf.ThresholdConfig{Parameter: mihf.ParamRSSI, Action: mihf.ThresholdOneShot, Period: time.Second}, mihf.ErrInvalid},
+		{mihf.ThresholdConfig{Parameter: mihf.ParamRSRP, Period: time.Second}, mihf.ErrInvalid}, // of a modem
 	} {
 		h := onWiFi(t)
 		if err := h.m.Configure(h.now, someone, []mihf.ThresholdConfig{below(-60), c.item}); !errors.Is(err, c.want) {
@@ -145,6 +146,25 @@ func TestConfigureAllOrNone(t *testing.T) {
 			t.Errorf("%+v: the item before it was taken", c.item)
 		}
 	}
+}
+
+// A link that cannot give a parameter refuses to report it, until it is given all the same;
+// one that only has not given it yet takes the threshold.
+func TestConfigureWhatCannotCome(t *testing.T) {
+	h := onWiFi(t)
+	rsrp := mihf.ThresholdConfig{Parameter: mihf.ParamRSRP, Period: time.Second}
+	if err := h.m.Configure(h.now, someone, []mihf.ThresholdConfig{rsrp}); !errors.Is(err, mihf.ErrInvalid) || !strings.Contains(err.Error(), "wifi-00000001 is of type wifi, which has no rsrp_dbm") {
+		t.Errorf("%v, want it refused", err)
+	}
+	cancel := rsrp
+	cancel.Action = mihf.ThresholdCancel
+	h.configure(cancel)
+	h.configure(mihf.ThresholdConfig{Parameter: mihf.ParamBeaconLoss, Period: time.Second})
+	o := &mihf.Observation{Kind: mihf.ObsRadio}
+	o.Values.Set(mihf.ParamRSRP, -100)
+	o.At, o.Link = h.now, wlan
+	h.m.Observe(h.now, o, &linkstate.Events{})
+	h.configure(rsrp)
 }
 
 // "Nobody can take all thresholds of a link": a caller has its share, an item counts for who

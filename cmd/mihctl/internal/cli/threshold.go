@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -67,7 +68,10 @@ func (a *app) configure(ctx context.Context, c clients.Client, f *thresholdFlags
 	}
 	_, err = ask(ctx, a, func(ctx context.Context) (struct{}, error) { return struct{}{}, c.ConfigureThresholds(ctx, id, items) })
 	if err != nil {
-		return linkHint(err)
+		return thresholdHint(err, args[0])
+	}
+	if !f.cancel {
+		a.foretell(ctx, c, id, p)
 	}
 	if a.json {
 		return a.printJSON(&mihv1.ConfigureThresholdsResponse{})
@@ -78,6 +82,22 @@ func (a *app) configure(ctx context.Context, c clients.Client, f *thresholdFlags
 		}
 	}
 	return nil
+}
+
+// thresholdHint tells where links, or a link's parameters, are found.
+func thresholdHint(err error, link string) error {
+	if errors.Is(err, mihf.ErrInvalid) {
+		return hinted{err, fmt.Sprintf("%q shows the parameters that the link gives", "mihctl get "+show.Text(link))}
+	}
+	return linkHint(err)
+}
+
+// foretell says that reports may not come, where no value has come so far.
+func (a *app) foretell(ctx context.Context, c clients.Client, id mihf.LinkID, p mihf.Parameter) {
+	l, err := ask(ctx, a, func(ctx context.Context) (mihf.LinkStatus, error) { return c.Parameters(ctx, id) })
+	if err == nil && !l.Values.Has(p) {
+		a.warn(fmt.Sprintf("%s has not given %s yet: a report comes when a sensor gives it", id, p))
+	}
 }
 
 // items turns the flags into what is asked for.
@@ -108,7 +128,7 @@ func (f *thresholdFlags) items(p mihf.Parameter) ([]mihf.ThresholdConfig, error)
 	}
 	switch {
 	case len(items) > 0:
-		return items, f.check(p)
+		return items, f.check(items)
 	case f.cancel:
 		return []mihf.ThresholdConfig{base}, nil
 	default:
@@ -116,8 +136,8 @@ func (f *thresholdFlags) items(p mihf.Parameter) ([]mihf.ThresholdConfig, error)
 	}
 }
 
-// check refuses what could never be reported.
-func (f *thresholdFlags) check(p mihf.Parameter) error {
+// check refuses what could never be reported, by the names of the flags.
+func (f *thresholdFlags) check(items []mihf.ThresholdConfig) error {
 	for _, x := range []struct {
 		given bool
 		v     float64
@@ -126,17 +146,22 @@ func (f *thresholdFlags) check(p mihf.Parameter) error {
 		if !x.given {
 			continue
 		}
-		if err := p.Check(x.v); err != nil {
+		if err := items[0].Parameter.Check(x.v); err != nil {
 			return usagef("%s: %w", x.name, err)
 		}
 	}
 	switch {
 	case f.hysteresis < 0:
 		return usagef("--hysteresis %v: want 0 or more", f.hysteresis)
-	case f.period < 0:
-		return usagef("--period %v: want a time above 0", f.period)
+	case f.period != 0 && f.period < mihf.MinReportPeriod:
+		return usagef("--period %v: want at least %v", f.period, mihf.MinReportPeriod)
 	case f.oneShot && !f.isBelow && !f.isAbove:
 		return usagef("--one-shot needs --below or --above")
+	}
+	for i := range items {
+		if err := items[i].Check(); err != nil {
+			return usageError{err}
+		}
 	}
 	return nil
 }
