@@ -1,7 +1,6 @@
 package daemons
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -96,20 +95,8 @@ func (b *MessageBus) knowUsers() {
 	b.write("passwd", passwd)
 	b.write("group", group)
 	b.enter = func() error {
-		err := unix.Unshare(unix.CLONE_NEWNS)
-		if errors.Is(err, unix.EPERM) {
-			return fmt.Errorf("%w: a mount namespace: %w", ErrUnsupported, err)
-		}
-		if err != nil {
-			return fmt.Errorf("unshare the mounts: %w", err)
-		}
-		// Or what is mounted below would be seen outside.
-		err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
-		if errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("%w: mounts of our own, in a chroot whose root is no mount point: %w", ErrUnsupported, err)
-		}
-		if err != nil {
-			return fmt.Errorf("make the mounts private: %w", err)
+		if err := ownMounts(); err != nil {
+			return err
 		}
 		for _, name := range []string{"passwd", "group"} {
 			if err := unix.Mount(filepath.Join(b.dir, name), "/etc/"+name, "", unix.MS_BIND, ""); err != nil {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // patience is how long a daemon may take to be ready; only a failure takes so long.
@@ -134,6 +136,26 @@ func begin(cmd *exec.Cmd, enter func() error) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 	return p, nil
+}
+
+// ownMounts puts the calling thread into a mount namespace, where what is mounted is seen by
+// nobody outside.
+func ownMounts() error {
+	err := unix.Unshare(unix.CLONE_NEWNS)
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("%w: a mount namespace: %w", ErrUnsupported, err)
+	}
+	if err != nil {
+		return fmt.Errorf("unshare the mounts: %w", err)
+	}
+	err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	if errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%w: mounts of our own, in a chroot whose root is no mount point: %w", ErrUnsupported, err)
+	}
+	if err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	return nil
 }
 
 // kill ends the process, if it still runs, and waits until it is gone.

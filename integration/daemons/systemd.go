@@ -45,13 +45,12 @@ type SystemManager struct {
 	cgroup string
 }
 
-// bootScript makes the namespaces and starts systemd as their process 1. Its arguments: the
+// bootScript makes the rest of the namespaces and starts systemd as their process 1. Its arguments: the
 // cgroup, the folder with etc, run and var, the unit to start, systemd and its libraries.
 const bootScript = `set -e
 echo $$ >"$1/cgroup.procs"
-exec unshare --pid --fork --kill-child --mount --cgroup --ipc --uts -- /bin/sh -c '
+exec unshare --pid --fork --kill-child --cgroup --ipc --uts -- /bin/sh -c '
 set -e
-mount --make-rprivate /
 for folder in etc run var; do mount --bind "$1/$folder" "/$folder"; done
 mount --bind /dev/null /dev/console
 mount -t tmpfs tmpfs /tmp
@@ -80,7 +79,7 @@ func Systemd(t testing.TB, c SystemdConfig) *SystemManager {
 			libraries = value
 		}
 	}
-	s.Daemon = Daemon{t: t, enter: c.NS.Enter, command: func() *exec.Cmd {
+	s.Daemon = Daemon{t: t, enter: func() error { return errors.Join(ownMounts(), c.NS.Enter()) }, command: func() *exec.Cmd {
 		return exec.CommandContext(context.Background(), "/bin/sh", "-c", bootScript, "sh", s.cgroup, s.dir, c.Start, program.Path, libraries)
 	}, ready: s.booted}
 	s.start()
@@ -186,7 +185,7 @@ func (s *SystemManager) pid() string {
 func (s *SystemManager) Control(args ...string) string {
 	s.t.Helper()
 	tool := Command(s.t, "systemctl", args...)
-	enter := []string{"--target", s.pid(), "--pid", "--mount", "--", tool.Path}
+	enter := []string{"--target", s.pid(), "--pid", "--mount", "--root", "--", tool.Path}
 	cmd := exec.CommandContext(s.t.Context(), "nsenter", append(enter, args...)...)
 	cmd.Env = tool.Env
 	out, err := cmd.CombinedOutput()
