@@ -98,6 +98,8 @@ type Rtnl struct {
 	Settle      time.Duration `toml:"settle"`
 	Reconcile   time.Duration `toml:"reconcile"`
 	BufferBytes int           `toml:"buffer_bytes"`
+	Mark        int           `toml:"mark"` // of the traffic whose way out is asked for, as fwmark; 0: none
+	UID         int           `toml:"uid"`  // of its sender; -1: the daemon's own
 }
 
 // Suspend is the sensor for suspend and resume.
@@ -179,7 +181,7 @@ func Defaults() Config {
 		},
 		Predictor: Predictor{Method: "level-slope", EvaluateEvery: 50 * time.Millisecond},
 		Sensors: Sensors{
-			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20},
+			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
 			Suspend: Suspend{Enabled: true},
 		},
 		GRPC:   GRPC{Mode: 0o660},

@@ -126,6 +126,8 @@ func TestValues(t *testing.T) {
 		[sensors.rtnl]
 		enabled = false
 		buffer_bytes = 8192
+		mark = 51820
+		uid = 1000
 		[sensors.replay]
 		file = "/r"
 		[grpc]
@@ -160,7 +162,7 @@ func TestValues(t *testing.T) {
 	want.Link.Settle, want.Link.Threshold, want.Link.GuardThreshold = time.Millisecond, 1, 1
 	want.Hint.Lease = time.Second
 	want.Predictor.Method = config.NoPredictor
-	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes = false, 8192
+	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes, want.Sensors.Rtnl.Mark, want.Sensors.Rtnl.UID = false, 8192, 51820, 1000
 	want.Sensors.Replay.File = "/r"
 	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca"}
 	want.Access = config.Access{Default: []string{}, Grants: []config.Grant{

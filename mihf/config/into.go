@@ -1,6 +1,7 @@
 package config
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"time"
@@ -103,6 +104,8 @@ func (r *rawRtnl) into(c *checker, s *Rtnl) {
 	c.duration("sensors.rtnl.settle", r.Settle, &s.Settle, 0, 10*time.Second)
 	c.duration("sensors.rtnl.reconcile", r.Reconcile, &s.Reconcile, time.Second, 30*time.Second)
 	c.count("sensors.rtnl.buffer_bytes", r.BufferBytes, &s.BufferBytes, 4<<10, 32<<20)
+	c.count("sensors.rtnl.mark", r.Mark, &s.Mark, 0, math.MaxInt32)
+	c.count("sensors.rtnl.uid", r.UID, &s.UID, -1, math.MaxInt32)
 }
 
 func (r *rawGRPC) into(c *checker, g *GRPC) {

@@ -89,6 +89,8 @@ type rawRtnl struct {
 	Settle      *string `toml:"settle"`
 	Reconcile   *string `toml:"reconcile"`
 	BufferBytes *int    `toml:"buffer_bytes"`
+	Mark        *int    `toml:"mark"`
+	UID         *int    `toml:"uid"`
 }
 
 type rawGRPC struct {

@@ -109,8 +109,12 @@ func TestEveryValueArrives(t *testing.T) {
 		t.Errorf("engine %+v", e)
 	}
 	r := rtnlOptions(&c.Sensors.Rtnl, Options{})
-	if r.Settle != c.Sensors.Rtnl.Settle || r.Reconcile != c.Sensors.Rtnl.Reconcile || r.BufferBytes != c.Sensors.Rtnl.BufferBytes {
+	if r.Settle != c.Sensors.Rtnl.Settle || r.Reconcile != c.Sensors.Rtnl.Reconcile || r.BufferBytes != c.Sensors.Rtnl.BufferBytes ||
+		r.Mark != uint32(c.Sensors.Rtnl.Mark) || r.UID != mihf.Some(uint32(c.Sensors.Rtnl.UID)) {
 		t.Errorf("rtnl %+v", r)
+	}
+	if r := rtnlOptions(&config.Rtnl{UID: -1}, Options{}); r.UID.Known() {
+		t.Errorf("the kernel is asked as user %v, want as the daemon's own", r.UID)
 	}
 	if r := rtnlOptions(&config.Rtnl{}, Options{}); r.Settle >= 0 {
 		t.Errorf("settle 0 is %v for the sensor, want below 0: at once", r.Settle)

@@ -38,10 +38,14 @@ func rtnlOptions(s *config.Rtnl, o Options) rtnl.Options {
 	}
 	log, seed := o.logger().With("sensor", rtnl.Name), rand.Uint64()
 	log.Debug("random choices begin", "seed", seed)
-	return rtnl.Options{
+	out := rtnl.Options{
 		Clock: o.Clock, Log: log, Seed: seed,
-		Settle: settle, Reconcile: s.Reconcile, BufferBytes: s.BufferBytes,
+		Settle: settle, Reconcile: s.Reconcile, BufferBytes: s.BufferBytes, Mark: uint32(s.Mark),
 	}
+	if s.UID >= 0 {
+		out.UID = mihf.Some(uint32(s.UID))
+	}
+	return out
 }
 
 // SensorTask returns the task that runs a sensor. It is ready when the sensor's condition
