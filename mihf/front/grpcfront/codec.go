@@ -1,6 +1,7 @@
 package grpcfront
 
 import (
+	"bytes"
 	"time"
 
 	"google.golang.org/grpc/encoding"
@@ -19,7 +20,8 @@ const (
 	fieldNanos     = 2
 )
 
-// frame is a SubscribeResponse whose event is already encoded.
+// frame is a SubscribeResponse whose event is already encoded. Its sender may use it again:
+// what it is marshalled to does not refer to it.
 type frame struct {
 	previous  uint64
 	held      time.Duration
@@ -32,7 +34,8 @@ const maxFrameHead = 64
 
 // head returns everything of the message but the event's bytes, which come last.
 func (f *frame) head() []byte {
-	b := make([]byte, 0, maxFrameHead)
+	var room [maxFrameHead]byte
+	b := room[:0]
 	if f.previous != 0 {
 		b = protowire.AppendVarint(protowire.AppendTag(b, fieldPrevious, protowire.VarintType), f.previous)
 	}
@@ -51,7 +54,7 @@ func (f *frame) head() []byte {
 		b = protowire.AppendVarint(protowire.AppendTag(b, fieldConflated, protowire.VarintType), uint64(f.conflated))
 	}
 	b = protowire.AppendTag(b, fieldEvent, protowire.BytesType)
-	return protowire.AppendVarint(b, uint64(len(f.event)))
+	return bytes.Clone(protowire.AppendVarint(b, uint64(len(f.event))))
 }
 
 // codec is gRPC's own for messages and sends frames as they are. It tells what it cannot

@@ -41,6 +41,7 @@ func (s *Server) Subscribe(req *mihv1.SubscribeRequest, stream grpc.ServerStream
 	if err := stream.SendHeader(nil); err != nil { // tells the client that it was taken
 		return err
 	}
+	to := subscriber{s, stream, frame{}}
 	buf := make([]mihf.Delivery, batch)
 	for {
 		n, err := feed.Next(buf)
@@ -51,26 +52,28 @@ func (s *Server) Subscribe(req *mihv1.SubscribeRequest, stream grpc.ServerStream
 			return statusOf(err)
 		}
 		for i := range buf[:n] {
-			if err := s.deliver(stream, &buf[i]); err != nil {
+			if err := to.deliver(&buf[i]); err != nil {
 				return err
 			}
 		}
 	}
 }
 
+// subscriber is one stream of deliveries.
+type subscriber struct {
+	*Server
+	stream grpc.ServerStreamingServer[mihv1.SubscribeResponse]
+	frame  frame // of the newest event
+}
+
 // deliver sends one delivery.
-func (s *Server) deliver(stream grpc.ServerStreamingServer[mihv1.SubscribeResponse], d *mihf.Delivery) error {
+func (s *subscriber) deliver(d *mihf.Delivery) error {
 	s.counts.sent.Add(1)
+	if d.Kind == mihf.DeliverEvent {
+		return s.deliverEvent(d)
+	}
 	p := &mihv1.SubscribeResponse{Previous: d.Previous, Conflated: d.Conflated}
 	switch d.Kind {
-	case mihf.DeliverEvent:
-		bytes, at, err := s.encoded.Event(&d.Event)
-		if err != nil { // the subscriber sees the gap by previous
-			s.counts.encodeErrors.Add(1)
-			s.log.Error("event not sent", "sequence", d.Event.Sequence, "kind", d.Event.Kind.String(), "error", err)
-			return nil
-		}
-		return stream.SendMsg(&frame{previous: d.Previous, conflated: d.Conflated, held: s.broker.Now().Sub(at), event: bytes})
 	case mihf.DeliverHint:
 		p.Item = &mihv1.SubscribeResponse_Hint{Hint: s.hint(&d.Hint)}
 	case mihf.DeliverSnapshot:
@@ -78,8 +81,21 @@ func (s *Server) deliver(stream grpc.ServerStreamingServer[mihv1.SubscribeRespon
 		d.Snapshot = nil // large, and the buffer lives as long as the stream
 	case mihf.DeliverGap:
 		p.Item = &mihv1.SubscribeResponse_Gap{Gap: conv.EncodeGap(&d.Gap)}
+	default:
 	}
-	return stream.Send(p)
+	return s.stream.Send(p)
+}
+
+// deliverEvent sends the event's bytes, which all its subscribers share.
+func (s *subscriber) deliverEvent(d *mihf.Delivery) error {
+	octets, at, err := s.encoded.Event(&d.Event)
+	if err != nil { // the subscriber sees the gap by previous
+		s.counts.encodeErrors.Add(1)
+		s.log.Error("event not sent", "sequence", d.Event.Sequence, "kind", d.Event.Kind.String(), "error", err)
+		return nil
+	}
+	s.frame = frame{previous: d.Previous, conflated: d.Conflated, held: s.broker.Now().Sub(at), event: octets}
+	return s.stream.SendMsg(&s.frame)
 }
 
 // GetSnapshot sends the state that the caller may see.
