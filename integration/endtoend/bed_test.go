@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -59,7 +59,8 @@ func noteSources() error {
 	})
 }
 
-// bed is a node with its daemon, a peer behind a veth pair, and a client that follows.
+// bed is a node with its daemon, a peer behind a veth pair, and a client that follows over
+// gRPC.
 type bed struct {
 	t      *testing.T
 	node   *netns.NS // the daemon's
@@ -69,28 +70,30 @@ type bed struct {
 	daemon *exec.Cmd
 	// answered is how long the daemon took from its start to its first snapshot.
 	answered time.Duration
-
-	mu   sync.Mutex // guards the following
-	news *sync.Cond
-	seen []mihf.Delivery
-	dead error
-	next int // what the test has not looked at
+	*watcher
 }
 
 // newBed makes two namespaces joined by v0 (node) and p0 (peer), both down, and starts the
 // daemon in the node with what the configuration adds.
 func newBed(t *testing.T, config string) *bed {
 	t.Helper()
-	return newBedWith(t, "", config)
+	return newBedWith(t, bedConfig{rest: config})
 }
 
-// newBedWith is [newBed] with lines for the section grpc.
-func newBedWith(t *testing.T, grpc, config string) *bed {
+// bedConfig is what a test adds to the configuration.
+type bedConfig struct {
+	grpc string // lines of that section
+	bus  string // "": none
+	rest string // more of the section sensors.rtnl, and others
+}
+
+// newBedWith is [newBed] for more of a configuration.
+func newBedWith(t *testing.T, c bedConfig) *bed {
 	t.Helper()
 	b := &bed{t: t, node: netns.New(t), peer: netns.New(t), dir: t.TempDir()}
-	b.news = sync.NewCond(&b.mu)
 	b.node.Pair("v0", b.peer, "p0")
-	config = "[grpc]\nsocket = \"" + b.socket() + "\"\n" + grpc + "[dbus]\nbus = \"none\"\n[sensors.rtnl]\nsettle = \"0s\"\n" + config
+	config := fmt.Sprintf("[grpc]\nsocket = %q\n%s[dbus]\nbus = %q\n[sensors.rtnl]\nsettle = \"0s\"\n%s",
+		b.socket(), c.grpc, cmp.Or(c.bus, "none"), c.rest)
 	if err := os.WriteFile(b.file("mihfd.toml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +104,7 @@ func newBedWith(t *testing.T, grpc, config string) *bed {
 	b.client = client
 	t.Cleanup(func() { client.Close() })
 	b.start()
-	b.follow()
-	b.want("the first snapshot", func(d *mihf.Delivery) bool { return d.Kind == mihf.DeliverSnapshot })
+	b.watcher = watch(t, client)
 	return b
 }
 
@@ -167,101 +169,6 @@ func (b *bed) kill() {
 	if err := b.daemon.Wait(); err == nil {
 		b.t.Fatal("a killed daemon ended without an error")
 	}
-}
-
-// follow collects what the client is sent until the test ends.
-func (b *bed) follow() {
-	b.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	feed, err := b.client.Follow(ctx, mihf.SubscribeRequest{Hints: true})
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		buf := make([]mihf.Delivery, 16)
-		for {
-			n, err := feed.Next(buf)
-			b.mu.Lock()
-			b.seen = append(b.seen, buf[:n]...)
-			if err != nil {
-				b.dead = err
-			}
-			b.mu.Unlock()
-			b.news.Broadcast()
-			if err != nil {
-				return
-			}
-		}
-	}()
-	b.t.Cleanup(func() { cancel(); feed.Close(); <-done })
-}
-
-// want waits for the next delivery that ok accepts; later calls look behind it.
-func (b *bed) want(what string, ok func(*mihf.Delivery) bool) *mihf.Delivery {
-	b.t.Helper()
-	timer := time.AfterFunc(patience, b.news.Broadcast)
-	defer timer.Stop()
-	deadline := time.Now().Add(patience)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	from := b.next
-	for {
-		for ; b.next < len(b.seen); b.next++ {
-			if d := &b.seen[b.next]; ok(d) {
-				b.next++
-				return d
-			}
-		}
-		if b.dead != nil || !time.Now().Before(deadline) {
-			b.t.Fatalf("%s did not come (%v); after the last one came:\n%s", what, b.dead, b.list(from))
-		}
-		b.news.Wait()
-	}
-}
-
-// event waits for the next event of a kind that ok accepts; nil: any.
-func (b *bed) event(k mihf.Kind, ok func(*mihf.Event) bool) *mihf.Event {
-	b.t.Helper()
-	d := b.want(k.String(), func(d *mihf.Delivery) bool {
-		return d.Kind == mihf.DeliverEvent && d.Event.Kind == k && (ok == nil || ok(&d.Event))
-	})
-	return &d.Event
-}
-
-func (b *bed) hint(k mihf.HintKind) *mihf.Hint {
-	b.t.Helper()
-	d := b.want("hint "+k.String(), func(d *mihf.Delivery) bool { return d.Kind == mihf.DeliverHint && d.Hint.Kind == k })
-	return &d.Hint
-}
-
-// count returns how many events of a kind came so far.
-func (b *bed) count(k mihf.Kind) int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	n := 0
-	for i := range b.seen {
-		if b.seen[i].Kind == mihf.DeliverEvent && b.seen[i].Event.Kind == k {
-			n++
-		}
-	}
-	return n
-}
-
-func (b *bed) list(from int) string {
-	var s strings.Builder
-	for i := from; i < len(b.seen); i++ {
-		switch d := &b.seen[i]; d.Kind {
-		case mihf.DeliverEvent:
-			fmt.Fprintf(&s, "  %d %v %v\n", d.Event.Sequence, d.Event.Kind, d.Event.Link)
-		case mihf.DeliverHint:
-			fmt.Fprintf(&s, "  %d hint %v %v\n", d.Hint.Sequence, d.Hint.Kind, d.Hint.Flow)
-		default:
-			fmt.Fprintf(&s, "  %d delivery %d\n", d.Sequence(), d.Kind)
-		}
-	}
-	return s.String()
 }
 
 // snapshot asks for the state until ok accepts it.

@@ -6,18 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"mihf.dev/clients"
 	"mihf.dev/clients/attach"
 	"mihf.dev/mihf"
 )
 
 // transport remembers what it is told.
 type transport struct {
-	mu     sync.Mutex // guards the following
-	news   *sync.Cond
-	frozen bool
-	lease  time.Duration
-	thaws  []mihf.Unfreeze
-	at     time.Time // of the newest change
+	mu      sync.Mutex // guards the following
+	news    *sync.Cond
+	frozen  bool
+	freezes int
+	lease   time.Duration
+	thaws   []mihf.Unfreeze
+	at      time.Time // of the newest change
 }
 
 func newTransport() *transport {
@@ -29,7 +31,7 @@ func newTransport() *transport {
 func (x *transport) RTT() time.Duration { return 40 * time.Millisecond }
 
 func (x *transport) Freeze(f mihf.Freeze) {
-	x.change(func() { x.frozen, x.lease = true, f.Lease })
+	x.change(func() { x.frozen, x.freezes, x.lease = true, x.freezes+1, f.Lease })
 }
 
 func (x *transport) Unfreeze(u mihf.Unfreeze) {
@@ -49,9 +51,8 @@ func (x *transport) change(f func()) {
 // want waits until ok holds.
 func (x *transport) want(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	timer := time.AfterFunc(patience, x.news.Broadcast)
-	defer timer.Stop()
-	deadline := time.Now().Add(patience)
+	deadline, stop := wakeAt(x.news)
+	defer stop()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for !ok() {
@@ -62,10 +63,10 @@ func (x *transport) want(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// join attaches a transport to the bed's daemon until the test ends.
-func (b *bed) join(x *transport, link mihf.LinkID) *attach.Flow {
+// join attaches a transport to the bed's daemon, through a client, until the test ends.
+func (b *bed) join(x *transport, client clients.Client, link mihf.LinkID) *attach.Flow {
 	b.t.Helper()
-	flow := attach.New(x, b.client, attach.Options{Spec: mihf.FlowSpec{Link: link, LateFreeze: true}})
+	flow := attach.New(x, client, attach.Options{Spec: mihf.FlowSpec{Link: link, LateFreeze: true}})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- flow.Run(ctx) }()
@@ -90,7 +91,7 @@ func TestLateFreezeAndThaw(t *testing.T) {
 	b := newBed(t, "[hint]\nlease = \"1s\"\n")
 	id := b.online()
 	x := newTransport()
-	b.join(x, id)
+	b.join(x, b.client, id)
 	b.peer.Down("p0")
 	h := b.hint(mihf.HintFreeze)
 	if !h.Prediction.IsZero() || h.Freeze.Reason != mihf.FreezeLinkDown {
@@ -121,7 +122,7 @@ func TestDaemonKilledWhileFrozen(t *testing.T) {
 	b := newBed(t, "[hint]\nlease = \"2s\"\n")
 	id := b.online()
 	x := newTransport()
-	flow := b.join(x, id)
+	flow := b.join(x, b.client, id)
 	boot := flow.Registration().Boot
 	b.peer.Down("p0")
 	x.want(t, "freeze", func() bool { return x.frozen })
@@ -141,4 +142,11 @@ func TestDaemonKilledWhileFrozen(t *testing.T) {
 	b.want("the gap of a restart", func(d *mihf.Delivery) bool { return d.Kind == mihf.DeliverGap })
 	b.want("the new daemon's snapshot", func(d *mihf.Delivery) bool { return d.Kind == mihf.DeliverSnapshot && d.Snapshot.Boot != boot })
 	b.snapshot("the flow again", func(s *mihf.Snapshot) bool { return len(s.Flows) == 1 && !s.Flows[0].Frozen })
+}
+
+// count returns how many freezes the transport was told.
+func (x *transport) count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.freezes
 }

@@ -37,8 +37,10 @@ func TestVanishedPeer(t *testing.T) {
 	pems := t.TempDir()
 	cert, key := daemons.Identity(t, pems, "daemon", "192.0.2.2")
 	clientCert, clientKey := daemons.Identity(t, pems, "far", "192.0.2.3")
-	b := newBedWith(t, fmt.Sprintf("listen = \"192.0.2.2:4552\"\ncert = %q\nkey = %q\nclient_ca = %q\n", cert, key, clientCert),
-		"[metrics]\nlisten = \"127.0.0.1:9452\"\n")
+	b := newBedWith(t, bedConfig{
+		grpc: fmt.Sprintf("listen = \"192.0.2.2:4552\"\ncert = %q\nkey = %q\nclient_ca = %q\n", cert, key, clientCert),
+		rest: "[metrics]\nlisten = \"127.0.0.1:9452\"\n",
+	})
 	b.online()
 	far := b.behindPeer("192.0.2.3/24")
 	tlsConfig := clientTLS(t, clientCert, clientKey, cert)
