@@ -2,6 +2,7 @@ package endtoend
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -17,7 +18,11 @@ func (b *bed) online() mihf.LinkID {
 	b.peer.AddAddr("p0", "192.0.2.1/24", 0, 0)
 	b.node.AddAddr("v0", "192.0.2.2/24", 0, 0)
 	b.node.AddRoute(netns.Route{Dst: "0.0.0.0/0", Via: "192.0.2.1", Dev: "v0", Metric: 100})
-	return b.event(mihf.PathUsable, isIPv4).Link
+	id := b.event(mihf.PathUsable, isIPv4).Link
+	b.snapshot("the default route's egress, which is read apart", func(s *mihf.Snapshot) bool {
+		return slices.ContainsFunc(s.Egress, func(e mihf.Egress) bool { return e.Link == id })
+	})
+	return id
 }
 
 func isIPv4(e *mihf.Event) bool { return e.Path != nil && !e.Path.IPv6 }
