@@ -47,5 +47,8 @@ func (s *Shares) Give(who mihf.Identity, n int64) {
 	s.sum -= n
 }
 
+// Held returns what the caller holds.
+func (s *Shares) Held(who mihf.Identity) int64 { return s.held[who] }
+
 // Sum returns what all hold together.
 func (s *Shares) Sum() int64 { return s.sum }

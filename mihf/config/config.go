@@ -129,6 +129,10 @@ type GRPC struct {
 	Cert     string      `toml:"cert"`
 	Key      string      `toml:"key"`
 	ClientCA string      `toml:"client_ca"`
+
+	MaxConnectionsPerUser int `toml:"max_connections_per_user"`
+	MaxCallsPerUser       int `toml:"max_calls_per_user"`
+	MaxUnreadBytesPerUser int `toml:"max_unread_bytes_per_user"`
 }
 
 // Access says who of those who may connect may do what.
@@ -184,7 +188,7 @@ func Defaults() Config {
 			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
 			Suspend: Suspend{Enabled: true},
 		},
-		GRPC:   GRPC{Mode: 0o660},
+		GRPC:   GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
 		DBus:   DBus{Bus: "auto"},
 		Access: Access{Default: []string{"see", "register-own"}},
 		Log:    Log{Level: slog.LevelInfo, Format: "text"},

@@ -164,7 +164,8 @@ func TestValues(t *testing.T) {
 	want.Predictor.Method = config.NoPredictor
 	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes, want.Sensors.Rtnl.Mark, want.Sensors.Rtnl.UID = false, 8192, 51820, 1000
 	want.Sensors.Replay.File = "/r"
-	want.GRPC = config.GRPC{Socket: "/tmp/s", Mode: 0o600, Group: "users", Listen: ":4552", Cert: "/c", Key: "/k", ClientCA: "/ca"}
+	g := &want.GRPC
+	g.Socket, g.Mode, g.Group, g.Listen, g.Cert, g.Key, g.ClientCA = "/tmp/s", 0o600, "users", ":4552", "/c", "/k", "/ca"
 	want.Access = config.Access{Default: []string{}, Grants: []config.Grant{
 		{UIDs: []uint32{0, 1<<32 - 1}, GIDs: []uint32{27}, Roles: []string{"command", "see"}},
 		{Certificates: []string{"bus-17"}, NATSUsers: []string{"fleet", "bus-17"}, AsUID: new(uint32(990))},

@@ -117,6 +117,9 @@ func (r *rawGRPC) into(c *checker, g *GRPC) {
 	c.path("grpc.cert", r.Cert, &g.Cert)
 	c.path("grpc.key", r.Key, &g.Key)
 	c.path("grpc.client_ca", r.ClientCA, &g.ClientCA)
+	c.count("grpc.max_connections_per_user", r.MaxConnectionsPerUser, &g.MaxConnectionsPerUser, 1, 4096)
+	c.count("grpc.max_calls_per_user", r.MaxCallsPerUser, &g.MaxCallsPerUser, 1, 1<<20)
+	c.count("grpc.max_unread_bytes_per_user", r.MaxUnreadBytesPerUser, &g.MaxUnreadBytesPerUser, 1<<16, 1<<30)
 	for _, f := range []struct{ key, path, what string }{
 		{"grpc.cert", g.Cert, "the daemon's certificate"},
 		{"grpc.key", g.Key, "the certificate's private key"},

@@ -101,6 +101,10 @@ type rawGRPC struct {
 	Cert     *string `toml:"cert"`
 	Key      *string `toml:"key"`
 	ClientCA *string `toml:"client_ca"`
+
+	MaxConnectionsPerUser *int `toml:"max_connections_per_user"`
+	MaxCallsPerUser       *int `toml:"max_calls_per_user"`
+	MaxUnreadBytesPerUser *int `toml:"max_unread_bytes_per_user"`
 }
 
 type rawAccess struct {

@@ -62,6 +62,7 @@ func NewGRPC(c *config.GRPC, socket string, b front.Broker, log *slog.Logger) (*
 	}
 	s, err := grpcfront.New(grpcfront.Options{
 		Broker: b, Listeners: listeners, Logger: log, TLS: tlsConfig,
+		MaxConnectionsPerUser: c.MaxConnectionsPerUser, MaxCallsPerUser: c.MaxCallsPerUser, MaxUnreadBytesPerUser: c.MaxUnreadBytesPerUser,
 	})
 	if err != nil {
 		closeAll()
@@ -85,6 +86,7 @@ func grpcCounters(s *grpcfront.Server) Counters {
 		return []mihf.CounterValue{
 			{Name: "mihf_grpc_deliveries_total", Value: c.Sent},
 			{Name: "mihf_grpc_refused_connections_total", Value: c.RefusedConnections},
+			{Name: "mihf_grpc_refused_calls_total", Value: c.RefusedCalls},
 			{Name: "mihf_grpc_accept_errors_total", Value: c.AcceptErrors},
 			{Name: "mihf_grpc_malformed_requests_total", Value: c.Malformed},
 			{Name: "mihf_grpc_encode_errors_total", Value: c.EncodeErrors},

@@ -57,8 +57,8 @@ func (f *frame) head() []byte {
 	return bytes.Clone(protowire.AppendVarint(b, uint64(len(f.event))))
 }
 
-// codec is gRPC's own for messages and sends frames as they are. It tells what it cannot
-// read.
+// codec is gRPC's own for messages and sends frames and replies as they are. It tells what
+// it cannot read.
 type codec struct {
 	encoding.CodecV2
 	malformed func(error)
@@ -75,11 +75,13 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return err
 }
 
-// Marshal encodes a message or a frame.
+// Marshal encodes a message, and passes on what is encoded already.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	f, ok := v.(*frame)
-	if !ok {
-		return c.CodecV2.Marshal(v)
+	switch m := v.(type) {
+	case *frame:
+		return mem.BufferSlice{mem.SliceBuffer(m.head()), mem.SliceBuffer(m.event)}, nil
+	case *reply:
+		return m.buffers(), nil
 	}
-	return mem.BufferSlice{mem.SliceBuffer(f.head()), mem.SliceBuffer(f.event)}, nil
+	return c.CodecV2.Marshal(v)
 }

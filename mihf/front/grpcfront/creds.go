@@ -17,12 +17,13 @@ import (
 // callerCreds authenticates connections: a unix socket's by the kernel, others by their
 // certificate.
 type callerCreds struct {
-	tls credentials.TransportCredentials // nil: unix sockets only
+	tls         credentials.TransportCredentials // nil: unix sockets only
+	connections *connections
 }
 
 // newCreds refuses a configuration that would let anyone in.
-func newCreds(cfg *tls.Config) (*callerCreds, error) {
-	c := &callerCreds{}
+func newCreds(cfg *tls.Config, to *connections) (*callerCreds, error) {
+	c := &callerCreds{connections: to}
 	if cfg == nil {
 		return c, nil
 	}
@@ -36,35 +37,49 @@ func newCreds(cfg *tls.Config) (*callerCreds, error) {
 // callerInfo is what a connection's authentication found out.
 type callerInfo struct {
 	credentials.CommonAuthInfo
-	caller mihf.Caller
+	caller  mihf.Caller
+	conn    *conn
+	refused error // every call; nil: none
 }
 
 func (callerInfo) AuthType() string { return "mihf" }
 
-// ServerHandshake finds out who the caller is.
+// ServerHandshake finds out who the caller is, and whether it has its share of connections
+// already: then its calls on this one are answered with that.
 func (c *callerCreds) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	plain := raw
-	if counted, ok := raw.(*conn); ok {
-		plain = counted.Conn
+	counted, ok := raw.(*conn)
+	if !ok {
+		return nil, nil, fmt.Errorf("connection from %v: not by this server's listener", raw.RemoteAddr())
 	}
-	if u, ok := plain.(*net.UnixConn); ok {
-		caller, err := peerOf(u)
-		return raw, callerInfo{credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, caller}, err
-	}
-	if c.tls == nil {
-		return nil, nil, fmt.Errorf("connection from %v: neither a unix socket nor TLS", raw.RemoteAddr())
-	}
-	conn, info, err := c.tls.ServerHandshake(raw)
+	secured, info, err := c.authenticate(counted)
 	if err != nil {
 		return nil, nil, err
 	}
+	info.conn = counted
+	if info.refused, err = c.connections.share(counted, info.caller); err != nil {
+		return nil, nil, err
+	}
+	return secured, info, nil
+}
+
+func (c *callerCreds) authenticate(raw *conn) (net.Conn, callerInfo, error) {
+	if u, ok := raw.Conn.(*net.UnixConn); ok {
+		caller, err := peerOf(u)
+		return raw, callerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, caller: caller}, err
+	}
+	if c.tls == nil {
+		return nil, callerInfo{}, fmt.Errorf("connection from %v: neither a unix socket nor TLS", raw.RemoteAddr())
+	}
+	conn, info, err := c.tls.ServerHandshake(raw)
+	if err != nil {
+		return nil, callerInfo{}, err
+	}
 	t, ok := info.(credentials.TLSInfo)
 	if !ok || len(t.State.VerifiedChains) == 0 {
-		return nil, nil, fmt.Errorf("connection from %v: no verified client certificate", raw.RemoteAddr())
+		return nil, callerInfo{}, fmt.Errorf("connection from %v: no verified client certificate", raw.RemoteAddr())
 	}
 	leaf := t.State.VerifiedChains[0][0]
-	caller := mihf.Caller{Front: "grpc", Name: leaf.Subject.CommonName}
-	return conn, callerInfo{t.CommonAuthInfo, caller}, nil
+	return conn, callerInfo{CommonAuthInfo: t.CommonAuthInfo, caller: mihf.Caller{Front: "grpc", Name: leaf.Subject.CommonName}}, nil
 }
 
 // ClientHandshake is not used: these are a server's credentials.
@@ -105,11 +120,14 @@ func peerCred(u *net.UnixConn) (cred *unix.Ucred, err error) {
 }
 
 // callerOf returns who sent a request.
-func callerOf(ctx context.Context) mihf.Caller {
+func callerOf(ctx context.Context) mihf.Caller { return infoOf(ctx).caller }
+
+// infoOf returns what is known of the connection that a request came by.
+func infoOf(ctx context.Context) callerInfo {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(callerInfo); ok {
-			return info.caller
+			return info
 		}
 	}
-	return mihf.Caller{Front: "grpc"}
+	return callerInfo{caller: mihf.Caller{Front: "grpc"}}
 }

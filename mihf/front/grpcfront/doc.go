@@ -17,7 +17,10 @@
 //
 // # Limits
 //
-// Connections, streams of one connection and the size of a request are bounded. A
+// Connections, streams of one connection and the size of a request are bounded. One user's
+// connections, calls under way and replies that its connections have not taken are bounded
+// too, so that it cannot take what the others need; what is beyond is refused and counted.
+// What a connection leaves that breaks counts until the memory is collected. A
 // subscriber that was closed as slow while its peer reads nothing sees ABORTED once it
 // reads again; until then its stream is kept, with at most 64 KiB of what it was sent.
 // Everyone who may connect may use the health service and reflection.

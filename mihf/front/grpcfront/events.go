@@ -79,6 +79,11 @@ func (s *subscriber) deliver(d *mihf.Delivery) error {
 	case mihf.DeliverSnapshot:
 		p.Item = &mihv1.SubscribeResponse_Snapshot{Snapshot: s.encoder().Snapshot(d.Snapshot)}
 		d.Snapshot = nil // large, and the buffer lives as long as the stream
+		r, err := s.shares.reply(s.stream.Context(), p)
+		if err != nil {
+			return statusOf(err)
+		}
+		return s.stream.SendMsg(r)
 	case mihf.DeliverGap:
 		p.Item = &mihv1.SubscribeResponse_Gap{Gap: conv.EncodeGap(&d.Gap)}
 	default:

@@ -2,15 +2,21 @@ package grpcfront
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"sync"
 
 	"mihf.dev/mihf"
 )
 
+// large is some 200 KiB of a snapshot.
+var large = slices.Repeat([]mihf.SensorCondition{{Sensor: "test", Text: strings.Repeat("x", 1000)}}, 200)
+
 // fake is a broker that a test plays by hand.
 type fake struct {
 	err   error // that every request gets
 	panic bool  // in Status
+	large bool  // Snapshot's
 
 	mu      sync.Mutex // guards the following
 	callers []mihf.Caller
@@ -61,7 +67,11 @@ func (b *fake) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, er
 }
 
 func (b *fake) Snapshot(_ context.Context, who mihf.Caller) (*mihf.Snapshot, error) {
-	return &mihf.Snapshot{Boot: 1, Sequence: 5, At: 900}, b.note(who)
+	s := &mihf.Snapshot{Boot: 1, Sequence: 5, At: 900}
+	if b.large {
+		s.Sensors = large
+	}
+	return s, b.note(who)
 }
 
 func (b *fake) Parameters(_ context.Context, who mihf.Caller, link mihf.LinkID) (mihf.LinkStatus, error) {

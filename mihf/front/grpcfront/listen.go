@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -175,108 +173,4 @@ func giveGroup(path, group string) error {
 		return fmt.Errorf("socket group %s: %w", group, err)
 	}
 	return nil
-}
-
-// connections are the open ones of a server, also while they shake hands.
-type connections struct {
-	max     int
-	refused atomic.Uint64
-
-	mu    sync.Mutex // guards the following
-	open  map[*conn]struct{}
-	ended bool
-}
-
-// count returns how many are open.
-func (c *connections) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.open)
-}
-
-// add takes a connection; nil where it was closed because there are too many.
-func (c *connections) add(raw net.Conn) net.Conn {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended || len(c.open) >= c.max {
-		c.refused.Add(1)
-		_ = raw.Close() // refused: nobody is told its error
-		return nil
-	}
-	x := &conn{Conn: raw, of: c}
-	if c.open == nil {
-		c.open = map[*conn]struct{}{}
-	}
-	c.open[x] = struct{}{}
-	return x
-}
-
-// end closes what is open. gRPC does so for connections that have shaken hands only, and
-// would wait for the others.
-func (c *connections) end() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	for x := range c.open {
-		_ = x.Conn.Close() // ended on purpose
-	}
-}
-
-// unanswered is how long what was sent over TCP may go unacknowledged before the kernel ends
-// the connection: as long as keepalive waits for an answer.
-const unanswered = 10 * time.Second
-
-// limitSilence has the kernel give up a TCP connection whose peer vanished (TCP_USER_TIMEOUT).
-// Else it sends again for a quarter of an hour, also when gRPC has long closed it; and gRPC
-// itself sets the option only where it knows the connection's type.
-func limitSilence(c net.Conn) error {
-	t, ok := c.(*net.TCPConn)
-	if !ok {
-		return nil
-	}
-	raw, err := t.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var set error
-	err = raw.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unanswered.Milliseconds()))
-	})
-	return errors.Join(err, set)
-}
-
-// boundedListener closes what comes beyond the bound.
-type boundedListener struct {
-	net.Listener
-	to *connections
-}
-
-// Accept waits for a connection below the bound.
-func (l boundedListener) Accept() (net.Conn, error) {
-	for {
-		raw, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if err := limitSilence(raw); err != nil {
-			_ = raw.Close() // it has ended already
-			continue
-		}
-		if c := l.to.add(raw); c != nil {
-			return c, nil
-		}
-	}
-}
-
-type conn struct {
-	net.Conn
-	of *connections
-}
-
-// Close closes the connection and no longer counts it.
-func (c *conn) Close() error {
-	c.of.mu.Lock()
-	delete(c.of.open, c)
-	c.of.mu.Unlock()
-	return c.Conn.Close()
 }

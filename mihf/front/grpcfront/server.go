@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"mihf.dev/mihf/front"
 	"mihf.dev/mihf/front/encoded"
@@ -39,17 +40,28 @@ type Options struct {
 	// client certificates.
 	TLS *tls.Config
 
-	MaxConnections int           // 4096; more are closed at once
-	MaxStreams     uint32        // of one connection; 2048
-	Grace          time.Duration // for streams to end by themselves at the end of Run; 1 s
+	MaxConnections int    // 4096; more are closed at once
+	MaxStreams     uint32 // of one connection; 2048
+
+	// What one user may have: by uid, or by the name of its certificate.
+	MaxConnectionsPerUser int // 1024
+	MaxCallsPerUser       int // streams and requests under way; 2048
+	MaxUnreadBytesPerUser int // of replies and snapshots; all users: four times as much; 32 MiB
+
+	Grace time.Duration // for streams to end by themselves at the end of Run; 1 s
 }
 
 func (o *Options) setDefaults() {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.MaxConnections <= 0 {
-		o.MaxConnections = 4096
+	for _, d := range []struct {
+		v *int
+		n int
+	}{{&o.MaxConnections, 4096}, {&o.MaxConnectionsPerUser, 1024}, {&o.MaxCallsPerUser, 2048}, {&o.MaxUnreadBytesPerUser, 32 << 20}} {
+		if *d.v <= 0 {
+			*d.v = d.n
+		}
 	}
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 2048
@@ -89,12 +101,14 @@ type Server struct {
 	named   sync.Map // methods that a malformed request was logged of
 
 	connections connections
+	shares      shares
 }
 
 // Counts are what a server has done since New.
 type Counts struct {
 	Connections        int    // open now
-	RefusedConnections uint64 // beyond MaxConnections
+	RefusedConnections uint64 // beyond MaxConnections, or a user's share of them
+	RefusedCalls       uint64 // beyond a user's share of calls or unread bytes
 	AcceptErrors       uint64 // times that accepting failed; it was tried again
 	Sent               uint64 // deliveries
 	EncodeErrors       uint64 // events that could not be encoded and were skipped
@@ -112,17 +126,18 @@ func New(o Options) (*Server, error) {
 	if o.Encoded == nil {
 		o.Encoded = encoded.New(o.Broker.Node(), o.Broker.Now)
 	}
-	creds, err := newCreds(o.TLS)
-	if err != nil {
-		return nil, err
-	}
 	for _, ln := range o.Listeners {
 		if ln.Addr().Network() != "unix" && o.TLS == nil {
 			return nil, fmt.Errorf("gRPC front on %v: TCP only with TLS and client certificates", ln.Addr())
 		}
 	}
 	s := &Server{o: o, broker: o.Broker, encoded: o.Encoded, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
-	s.connections.max = o.MaxConnections
+	s.connections.set(&o)
+	creds, err := newCreds(o.TLS, &s.connections)
+	if err != nil {
+		return nil, err
+	}
+	s.shares.set(&o)
 	s.grpc = grpc.NewServer(s.options(creds)...)
 	mihv1.RegisterEventServiceServer(s.grpc, s)
 	mihv1.RegisterTransportServiceServer(s.grpc, s)
@@ -153,6 +168,7 @@ func (s *Server) options(creds *callerCreds) []grpc.ServerOption {
 		grpc.WriteBufferSize(writeBuffer),
 		grpc.SharedWriteBuffer(false), //nolint:staticcheck // deprecated, but see the sizes above
 		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(s.shares.begin),
 		grpc.UnaryInterceptor(s.guardUnary),
 		grpc.StreamInterceptor(s.guardStream),
 	}
@@ -169,6 +185,7 @@ func (s *Server) Counts() Counts {
 	return Counts{
 		Connections:        s.connections.count(),
 		RefusedConnections: s.connections.refused.Load(),
+		RefusedCalls:       s.shares.refused.Load(),
 		AcceptErrors:       s.counts.acceptErrors.Load(),
 		Sent:               s.counts.sent.Load(),
 		EncodeErrors:       s.counts.encodeErrors.Load(),
@@ -215,16 +232,31 @@ func (s *Server) stop() {
 	timer.Stop()
 }
 
-// guardUnary keeps a panic in a request from ending the daemon, and counts malformed ones.
+// guardUnary keeps a panic in a request from ending the daemon, counts malformed ones, and
+// refuses those beyond their caller's share.
 func (s *Server) guardUnary(ctx context.Context, req any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (resp any, err error) {
 	defer s.recovered(info.FullMethod, &err)
+	if err := s.shares.check(ctx); err != nil {
+		return nil, statusOf(err)
+	}
 	resp, err = h(ctx, req)
 	s.judge(info.FullMethod, err)
-	return resp, err
+	m, ok := resp.(proto.Message)
+	if err != nil || !ok {
+		return resp, err
+	}
+	r, err := s.shares.reply(ctx, m)
+	if err != nil {
+		return nil, statusOf(err)
+	}
+	return r, nil
 }
 
 func (s *Server) guardStream(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) (err error) {
 	defer s.recovered(info.FullMethod, &err)
+	if err := s.shares.check(ss.Context()); err != nil {
+		return statusOf(err)
+	}
 	err = h(srv, ss)
 	s.judge(info.FullMethod, err)
 	return err
