@@ -43,7 +43,7 @@ func (s *Server) join(ctx context.Context, address string) (*bus, error) {
 	joining, done := context.WithTimeout(ctx, joinTimeout)
 	defer done()
 	var err error
-	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal})
+	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal, Dial: s.o.Dial})
 	if err != nil {
 		return nil, err
 	}

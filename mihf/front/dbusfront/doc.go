@@ -24,7 +24,7 @@
 //
 // # Limits
 //
-// Properties follow the state by at most [settle]. A flow's changes are told to the
+// Properties follow an event within [settle], and what changes without one within [look]. A flow's changes are told to the
 // connection that registered it over D-Bus; flows of other fronts are only listed. What the
 // kernel's socket buffer took before a bus stood still arrives when it goes on, with the age
 // that it had.

@@ -12,17 +12,24 @@ import (
 	"mihf.dev/proto/dbusapi"
 )
 
-// settle is how long the state rests between two readings for properties.
-const settle = 100 * time.Millisecond
+// settle is how long the state rests between two readings for properties, and look how long
+// at most: some of it changes without an event.
+const (
+	settle = 100 * time.Millisecond
+	look   = time.Second
+)
 
 // mirror tells what changed of objects and properties. An event or a hint is only a reason
 // to look: what is told is the difference of two readings. It ends with the connection or
 // the broker.
 func (b *bus) mirror() {
 	known := objects{}
+	timer := time.NewTicker(look)
+	defer timer.Stop()
 	for {
 		select {
 		case <-b.dirty:
+		case <-timer.C:
 		case <-b.ctx.Done():
 			return
 		}

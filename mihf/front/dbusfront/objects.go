@@ -49,8 +49,8 @@ func linkProperties(l *mihf.LinkStatus) properties {
 	}
 	if f := l.Facts; f != nil {
 		p.setOctets("Name", []byte(f.Name))
-		if f.MTUBytes != 0 {
-			p.set("MTUBytes", f.MTUBytes)
+		if f.MTUBytes > 0 {
+			p.set("MTUBytes", uint32(f.MTUBytes)) //nolint:gosec // the kernel's has 32 bits
 		}
 	}
 	if open, ok := l.Prediction.Get(); ok {

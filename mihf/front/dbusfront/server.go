@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,9 @@ type Options struct {
 	// Public tells whether everybody has the role to see; nil: everybody has. Where not, no
 	// signal is sent to all.
 	Public func() bool
+
+	// Dial makes a connection to the bus's socket; nil: package net's.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	MaxSenders int           // that are known at once; 1024
 	MaxCalls   int           // of one sender that wait; 256
