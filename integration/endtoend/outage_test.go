@@ -15,6 +15,9 @@ type outage struct {
 	away, back func()
 	// late says that what was under way is not lost, and comes when it is over.
 	late bool
+	// over is called when the remote client has the state again, before anything else
+	// happens; nil: not.
+	over func()
 }
 
 // survives checks the contract of an outage of what stands between the daemon and a remote
@@ -53,6 +56,9 @@ func (b *bed) survives(remote clients.Client, o outage) {
 	far.want(b.t, "no freeze that stays", func() bool { return !far.frozen })
 	if got := far.count(); got != freezes && !o.late {
 		b.t.Errorf("%d freezes after the outage, %d before: an old hint was done belatedly", got, freezes)
+	}
+	if o.over != nil {
+		o.over()
 	}
 	b.peer.Down("q0")
 	r.event(mihf.LinkDown, on(link))

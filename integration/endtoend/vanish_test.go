@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,7 +21,6 @@ import (
 
 	"mihf.dev/clients/mihgrpc"
 	"mihf.dev/integration/daemons"
-	"mihf.dev/integration/netns"
 	"mihf.dev/mihf"
 )
 
@@ -42,11 +40,12 @@ func TestVanishedPeer(t *testing.T) {
 		rest: "[metrics]\nlisten = \"127.0.0.1:9452\"\n",
 	})
 	b.online()
-	far := b.behindPeer("192.0.2.3/24")
+	b.hub()
+	far := b.host(3)
 	tlsConfig := clientTLS(t, clientCert, clientKey, cert)
 	streams, goroutines := b.subscribers(), b.goroutines()
 	for _, kinds := range []mihf.KindSet{mihf.Kinds(mihf.LinkRemoved), 0} {
-		c, err := mihgrpc.Dial("192.0.2.2:4552", mihgrpc.Options{TLS: tlsConfig, Dial: []grpc.DialOption{inside(far)}})
+		c, err := mihgrpc.Dial("192.0.2.2:4552", mihgrpc.Options{TLS: tlsConfig, Dial: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return dialIn(ctx, far, addr) })}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +65,7 @@ func TestVanishedPeer(t *testing.T) {
 	for open, queued := b.connections(); open != 2 || queued > 0; open, queued = b.connections() {
 		time.Sleep(time.Millisecond) // until the far kernel has acknowledged all, as it does within 40 ms
 	}
-	far.Down("f0") // the node's own link stays up
+	far.Down("e0") // the node's own link stays up
 	begin := time.Now()
 	for i := 0; ; i++ {
 		s, g := b.subscribers(), b.goroutines()
@@ -98,33 +97,6 @@ func clientTLS(t *testing.T, cert, key, ca string) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool}
 }
 
-// behindPeer makes the peer a switch and puts a third namespace behind it, with the link f0.
-func (b *bed) behindPeer(cidr string) *netns.NS {
-	b.t.Helper()
-	far := netns.New(b.t)
-	b.peer.DelAddr("p0", "192.0.2.1/24")
-	b.peer.Bridge("br0")
-	far.Pair("f0", b.peer, "q0")
-	for _, port := range []string{"p0", "q0"} {
-		b.peer.Enslave(port, "br0")
-		b.peer.Up(port)
-	}
-	far.Up("f0")
-	far.AddAddr("f0", cidr, 0, 0)
-	return far
-}
-
-// inside makes a gRPC client connect from a namespace.
-func inside(ns *netns.NS) grpc.DialOption {
-	return grpc.WithContextDialer(func(ctx context.Context, addr string) (c net.Conn, err error) {
-		err = ns.Do(func() error {
-			c, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
-			return err
-		})
-		return c, err
-	})
-}
-
 func (b *bed) subscribers() int {
 	b.t.Helper()
 	s, err := b.client.Status(b.t.Context())
@@ -139,13 +111,7 @@ func (b *bed) goroutines() int {
 	b.t.Helper()
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
-			err = b.node.Do(func() error {
-				c, err = new(net.Dialer).DialContext(ctx, network, addr)
-				return err
-			})
-			return c, err
-		},
+		DialContext:       func(ctx context.Context, _, addr string) (net.Conn, error) { return dialIn(ctx, b.node, addr) },
 	}}
 	req, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, "http://127.0.0.1:9452/metrics", nil)
 	if err != nil {
@@ -173,10 +139,10 @@ func (b *bed) goroutines() int {
 // and those of them with bytes that are not acknowledged.
 func (b *bed) connections() (open, queued int) {
 	b.t.Helper()
-	for line := range strings.Lines(b.proc(filepath.Join("net", "tcp"))) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[2], "030200C0:") { // 192.0.2.3
+	for _, c := range tcp(b.t, b.node) {
+		if strings.HasPrefix(c.remote, addressOf(3)+":") {
 			open++
-			if !strings.HasPrefix(f[4], "00000000:") {
+			if c.queued > 0 {
 				queued++
 			}
 		}
