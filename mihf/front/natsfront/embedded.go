@@ -1,0 +1,290 @@
+package natsfront
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+
+	"mihf.dev/mihf"
+	"mihf.dev/proto/natsproto"
+)
+
+// Embedded says how the daemon's own server is made.
+type Embedded struct {
+	Users  []User // who may connect, in the process too
+	Listen string // host:port; "": in the process only
+	// TLS is the listener's. An address that is not loopback needs it, and it must verify
+	// client certificates.
+	TLS     *tls.Config
+	Leaf    *Leaf    // nil: none
+	History *History // nil: none
+}
+
+// Leaf joins the embedded server to a cluster, which sees the node then, and reaches it.
+type Leaf struct {
+	URLs        []*url.URL // with user and password, where that is the credential
+	Credentials string     // path of a .creds file; "": none
+	Nkey        []byte     // a seed; nil: none
+	TLS         *tls.Config
+}
+
+// Bounds of the embedded server.
+const (
+	maxConnections   = 4096
+	maxSubscriptions = 1024 // of a connection
+	maxPayload       = 1 << 20
+	maxPending       = 4 << 20 // octets that wait for a connection before it is closed as slow
+	writeDeadline    = 2 * time.Second
+	pingEvery        = 10 * time.Second
+	maxPings         = 2
+	closedKept       = 16
+	startTimeout     = 10 * time.Second
+)
+
+// embedded is a server that runs in the process.
+type embedded struct {
+	o      *Embedded
+	node   mihf.NodeID
+	server *server.Server
+	// The daemon's users. That they come with keys makes the server check the key of
+	// everyone who shows one: without, it would repeat any as that user's name.
+	publisher, answerer nkeys.KeyPair
+}
+
+// checkEmbedded refuses what would let anyone in.
+func checkEmbedded(o *Embedded) error {
+	if len(o.Users) == 0 && o.Listen != "" {
+		return errors.New("embedded NATS server: a listener needs users")
+	}
+	if o.TLS != nil && (o.TLS.ClientAuth != tls.RequireAndVerifyClientCert || o.TLS.ClientCAs == nil) {
+		return errors.New("embedded NATS server: TLS must require client certificates and name the authority that signed them")
+	}
+	if o.Listen == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(o.Listen)
+	if err != nil {
+		return fmt.Errorf("embedded NATS server: %w", err)
+	}
+	if a, err := netip.ParseAddr(host); (err != nil || !a.IsLoopback()) && o.TLS == nil {
+		return fmt.Errorf("embedded NATS server on %s: only a loopback address, 127.0.0.1 or ::1, goes without TLS and client certificates", o.Listen)
+	}
+	return nil
+}
+
+// permissions says what a user may do.
+func permissions(node mihf.NodeID, user string, g Grant, history bool) *server.Permissions {
+	publish := []string{natsproto.Services(node), natsproto.Nodes}
+	hear := []string{natsproto.UserInbox(user) + ".>"}
+	if g.Events {
+		hear = append(hear, natsproto.Events(node), natsproto.Sync(node))
+		if history {
+			publish = append(publish, natsproto.StreamRead(node))
+		}
+	}
+	if owner, known := g.Owner.Get(); known {
+		hear = append(hear, natsproto.OwnerHints(node, owner))
+	}
+	if g.AllHints {
+		hear = append(hear, natsproto.Hints(node))
+	}
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: publish},
+		Subscribe: &server.SubjectPermission{Allow: hear},
+	}
+}
+
+// newEmbedded makes a server that does nothing until start.
+func newEmbedded(o *Embedded, node mihf.NodeID, grant func(mihf.Caller) Grant, log *slog.Logger) (*embedded, error) {
+	if err := checkEmbedded(o); err != nil {
+		return nil, err
+	}
+	e := &embedded{o: o, node: node}
+	var err error
+	if e.publisher, err = nkeys.CreateUser(); err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	if e.answerer, err = nkeys.CreateUser(); err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	opts, err := e.options(grant)
+	if err != nil {
+		return nil, err
+	}
+	if e.server, err = server.NewServer(opts); err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	e.server.SetLoggerV2(&serverLog{log: log, now: time.Now}, false, false, false)
+	return e, nil
+}
+
+func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, error) {
+	users, daemon := server.NewAccount(usersAccount), server.NewAccount(daemonAccount)
+	opts := &server.Options{
+		ServerName: "mihf-" + natsproto.Token(string(e.node)),
+		DontListen: e.o.Listen == "",
+		NoSigs:     true,
+
+		MaxConn: maxConnections, MaxSubs: maxSubscriptions, MaxPayload: maxPayload, MaxPending: maxPending,
+		PingInterval: pingEvery, MaxPingsOut: maxPings, WriteDeadline: writeDeadline,
+		MaxClosedClients: closedKept, NoFastProducerStall: true, DisableJetStreamBanner: true,
+
+		Accounts: []*server.Account{users, daemon},
+	}
+	if err := e.addUsers(opts, users, daemon, grant); err != nil {
+		return nil, err
+	}
+	if e.o.Listen != "" {
+		host, port, err := net.SplitHostPort(e.o.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("embedded NATS server: %w", err)
+		}
+		opts.Host = host
+		if opts.Port, err = strconv.Atoi(port); err != nil {
+			return nil, fmt.Errorf("embedded NATS server: port %q: %w", port, err)
+		}
+		if opts.Port == 0 {
+			opts.Port = server.RANDOM_PORT
+		}
+		if e.o.TLS != nil {
+			opts.TLS, opts.TLSVerify, opts.TLSConfig = true, true, e.o.TLS
+		}
+	}
+	if e.o.Leaf != nil {
+		e.addLeaf(opts)
+	}
+	if h := e.o.History; h != nil {
+		opts.JetStream, opts.StoreDir = true, h.Directory
+		opts.JetStreamMaxStore, opts.JetStreamMaxMemory = h.MaxBytes, historyMemory
+		opts.JetStreamDomain = natsproto.Token(string(e.node))
+	}
+	return opts, nil
+}
+
+// addUsers adds those who may connect, and the daemon's own: one that publishes, among the
+// users, and one that answers, apart from them.
+func (e *embedded) addUsers(opts *server.Options, users, daemon *server.Account, grant func(mihf.Caller) Grant) error {
+	for _, u := range e.o.Users {
+		p := permissions(e.node, u.Name, grant(mihf.Caller{Front: "nats", Name: u.Name}), e.o.History != nil)
+		if u.nkey() {
+			opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: u.Secret, Account: users, Permissions: p})
+		} else {
+			opts.Users = append(opts.Users, &server.User{Username: u.Name, Password: u.Secret, Account: users, Permissions: p})
+		}
+	}
+	for _, own := range []struct {
+		key nkeys.KeyPair
+		in  *server.Account
+	}{{e.publisher, users}, {e.answerer, daemon}} {
+		public, err := own.key.PublicKey()
+		if err != nil {
+			return fmt.Errorf("embedded NATS server: %w", err)
+		}
+		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: own.in})
+	}
+	return nil
+}
+
+// addLeaf lets a cluster see and reach the node. What it sends on the node's own subjects
+// is not taken: it could pass for the daemon's.
+func (e *embedded) addLeaf(opts *server.Options) {
+	l := e.o.Leaf
+	remote := &server.RemoteLeafOpts{
+		LocalAccount: usersAccount, URLs: l.URLs, Credentials: l.Credentials, NoRandomize: false,
+		DenyImports: []string{
+			natsproto.Events(e.node), natsproto.Hints(e.node), natsproto.Sync(e.node), natsproto.AllOwnerHints(e.node),
+		},
+		DialTimeout: 5 * time.Second,
+	}
+	if l.TLS != nil {
+		remote.TLS, remote.TLSConfig = true, l.TLS
+	}
+	if l.Nkey != nil {
+		seed := l.Nkey
+		if pair, err := nkeys.FromSeed(seed); err == nil {
+			if public, err := pair.PublicKey(); err == nil {
+				remote.Nkey = public
+				remote.SignatureCB = func(nonce []byte) (string, []byte, error) {
+					sig, err := pair.Sign(nonce)
+					return "", sig, err
+				}
+			}
+		}
+	}
+	opts.LeafNode.Remotes = []*server.RemoteLeafOpts{remote}
+	opts.LeafNode.ReconnectInterval = time.Second
+}
+
+// start starts the server and joins the two accounts.
+func (e *embedded) start() error {
+	e.server.Start()
+	if !e.server.ReadyForConnections(startTimeout) {
+		e.stop()
+		return fmt.Errorf("embedded NATS server: not ready within %v; its own words are in the log", startTimeout)
+	}
+	if err := e.join(); err != nil {
+		e.stop()
+		return fmt.Errorf("embedded NATS server: %w", err)
+	}
+	return nil
+}
+
+// join lets requests pass from the users to the daemon, with the server's word about who
+// sent them.
+func (e *embedded) join() error {
+	users, err := e.server.LookupAccount(usersAccount)
+	if err != nil {
+		return err
+	}
+	daemon, err := e.server.LookupAccount(daemonAccount)
+	if err != nil {
+		return err
+	}
+	for _, subject := range []string{natsproto.Services(e.node), natsproto.Nodes} {
+		if err := daemon.AddServiceExport(subject, []*server.Account{users}); err != nil {
+			return err
+		}
+		if err := users.AddServiceImport(daemon, subject, subject); err != nil {
+			return err
+		}
+		if err := users.SetServiceImportSharing(daemon, subject, true); err != nil {
+			return err
+		}
+	}
+	if h := e.o.History; h != nil {
+		limits := map[string]server.JetStreamAccountLimits{"": {
+			MaxMemory: historyMemory, MaxStore: h.MaxBytes, MaxStreams: 1, MaxConsumers: 16, MaxAckPending: -1,
+			MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+		}}
+		if err := users.EnableJetStream(limits, nil); err != nil {
+			return fmt.Errorf("history: %w", err)
+		}
+	}
+	return nil
+}
+
+// stop ends the server and waits for that.
+func (e *embedded) stop() {
+	e.server.Shutdown()
+	e.server.WaitForShutdown()
+}
+
+// keys returns the names of users that come with a key.
+func (e *embedded) keys() map[string]string {
+	m := map[string]string{}
+	for _, u := range e.o.Users {
+		if u.nkey() {
+			m[u.Secret] = u.Name
+		}
+	}
+	return m
+}

@@ -1,0 +1,129 @@
+package natsfront
+
+import (
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"google.golang.org/protobuf/proto"
+
+	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/broadcast"
+	"mihf.dev/proto/conv"
+	"mihf.dev/proto/natsproto"
+)
+
+// publish sends a message off, or drops and counts it where the server is away. It waits
+// for nobody but the connection's own writer.
+func (s *Server) publish(m *nats.Msg) error {
+	err := nats.ErrDisconnected
+	if s.pub.IsConnected() {
+		err = s.pub.PublishMsg(m)
+	}
+	if err != nil {
+		s.counts.dropped.Add(1)
+	}
+	return err
+}
+
+// send publishes what the broker says to all.
+func (s *Server) send(m broadcast.Message) {
+	switch m.Kind {
+	case mihf.DeliverEvent:
+		s.sendEvent(&m)
+	case mihf.DeliverHint:
+		s.sendHint(&m)
+	case mihf.DeliverSnapshot:
+		s.boot.Store(uint32(m.Snapshot.Boot))
+		s.hole()
+		s.first.Do(func() { close(s.begun) })
+	case mihf.DeliverGap:
+		s.hole()
+	}
+}
+
+func (s *Server) sendEvent(m *broadcast.Message) {
+	bytes, at, err := s.o.Events.Event(&m.Event)
+	if err != nil { // who listens sees the gap by previous
+		s.counts.encodeErrors.Add(1)
+		s.log.Error("event not published", "sequence", m.Event.Sequence, "kind", m.Event.Kind.String(), "error", err)
+		return
+	}
+	now := s.broker.Now()
+	e := natsproto.Envelope{
+		Previous: m.Chain, Held: now.Sub(at), Conflated: m.Conflated, At: now, Boot: m.Event.Boot, Sequence: m.Event.Sequence,
+	}
+	s.toAll(natsproto.Event(s.node, m.Event.Link, m.Event.Kind), &e, bytes)
+}
+
+func (s *Server) sendHint(m *broadcast.Message) {
+	now := s.broker.Now()
+	bytes, ok := s.encodeHint(&m.Hint, now)
+	if !ok {
+		return
+	}
+	e := natsproto.Envelope{Previous: m.Chain, At: now, Boot: m.Hint.Boot, Sequence: m.Hint.Sequence}
+	s.toAll(natsproto.Hint(s.node, m.Hint.Flow, m.Hint.Kind), &e, bytes)
+	s.toAll(natsproto.OwnerHint(s.node, m.Hint.Owner, m.Hint.Flow, m.Hint.Kind), &e, bytes)
+}
+
+// encodeHint encodes a hint; hints carry no wall time.
+func (s *Server) encodeHint(h *mihf.Hint, now mihf.Time) ([]byte, bool) {
+	bytes, err := proto.Marshal(conv.Encoder{Now: now, Node: s.node}.Hint(h))
+	if err != nil {
+		s.counts.encodeErrors.Add(1)
+		s.log.Error("hint not published", "sequence", h.Sequence, "kind", h.Kind.String(), "error", err)
+		return nil, false
+	}
+	return bytes, true
+}
+
+func (s *Server) toAll(subject string, e *natsproto.Envelope, bytes []byte) {
+	if s.publish(&nats.Msg{Subject: subject, Header: e.Header(), Data: bytes}) == nil {
+		s.counts.published.Add(1)
+	}
+}
+
+// hole tells all to read the state again.
+func (s *Server) hole() {
+	s.counts.holes.Add(1)
+	s.sync(natsproto.TypeHole)
+}
+
+// sync says something of the node itself.
+func (s *Server) sync(t natsproto.Type) {
+	e := natsproto.Envelope{Type: t, At: s.broker.Now(), Boot: mihf.BootID(s.boot.Load())}
+	_ = s.publish(&nats.Msg{Subject: natsproto.Sync(s.node), Header: e.Header()}) // counted where it failed
+}
+
+// deliver publishes on the inbox that a client named.
+func (s *Server) deliver(subject string, e *natsproto.Envelope, bytes []byte) error {
+	e.At = s.broker.Now()
+	room := max(int(s.pub.MaxPayload())-maxHeader, minPart)
+	parts := max((len(bytes)+room-1)/room, 1)
+	for n := range parts {
+		part := bytes[n*room : min((n+1)*room, len(bytes))]
+		if parts > 1 {
+			e.Part = natsproto.Part{N: n + 1, Of: parts}
+		}
+		if err := s.publish(&nats.Msg{Subject: subject, Header: e.Header(), Data: part}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell publishes headers and a few words on an inbox.
+func (s *Server) tell(subject string, h natsproto.Header, text []byte) {
+	_ = s.publish(&nats.Msg{Subject: subject, Header: h, Data: text}) // counted where it failed
+}
+
+// Sizes of messages.
+const (
+	maxHeader = 4 << 10 // octets kept free for headers
+	minPart   = 16 << 10
+)
+
+// encoder returns one for messages that are sent now.
+func (s *Server) encoder() conv.Encoder {
+	return conv.Encoder{Now: s.broker.Now(), Wall: time.Now(), Node: s.node}
+}
