@@ -147,13 +147,14 @@ func (s *Stream) take(buf []mihf.Delivery, l *Live) (n int, err error) {
 	}
 }
 
-// wanted reports whether the request asks for the message.
+// wanted reports whether the request asks for the message. One of a kind that a newer broker
+// added has none here.
 func (s *Stream) wanted(l *Live) bool {
 	r := &s.o.Request
 	if l.Kind == mihf.DeliverHint {
-		return r.WantsHints() && (len(r.Links) == 0 || slices.Contains(r.Links, l.Hint.Link))
+		return l.Hint.Kind != 0 && r.WantsHints() && (len(r.Links) == 0 || slices.Contains(r.Links, l.Hint.Link))
 	}
-	return r.WantsKind(l.Event.Kind) && (len(r.Links) == 0 || l.Event.Link == "" || slices.Contains(r.Links, l.Event.Link))
+	return l.Event.Kind != 0 && r.WantsKind(l.Event.Kind) && (len(r.Links) == 0 || l.Event.Link == "" || slices.Contains(r.Links, l.Event.Link))
 }
 
 // Close ends the stream.

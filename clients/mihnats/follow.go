@@ -93,15 +93,17 @@ func (c *Client) subscribe(ctx context.Context, req mihf.SubscribeRequest) (clie
 // be heard.
 func (c *Client) subjects(ctx context.Context, node mihf.NodeID, req *mihf.SubscribeRequest) ([]string, error) {
 	subjects := []string{natsproto.Sync(node)}
-	if len(req.Links) == 0 {
+	switch {
+	case req.HintsOnly:
+	case len(req.Links) == 0:
 		subjects = append(subjects, natsproto.Events(node))
-	} else {
+	default:
 		subjects = append(subjects, natsproto.LinkEvents(node, ""))
 		for _, l := range req.Links {
 			subjects = append(subjects, natsproto.LinkEvents(node, l))
 		}
 	}
-	if !req.Hints {
+	if !req.WantsHints() {
 		return subjects, nil
 	}
 	h, err := c.call(ctx, ask{op: natsproto.OpResume}, nil)

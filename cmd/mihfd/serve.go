@@ -87,7 +87,7 @@ func failed(log *slog.Logger, err error) {
 
 // start assembles the daemon and serves its tasks.
 func start(caught *daemon.Caught, cfg *config.Config, o options, p config.Paths, r *reloader, log *slog.Logger) error {
-	a, err := wiring.Assemble(cfg, wiring.Options{Socket: p.Socket, Logger: log, Version: wiring.Version()})
+	a, err := wiring.Assemble(cfg, wiring.Options{Socket: p.Socket, State: p.State, Logger: log, Version: wiring.Version()})
 	if err != nil {
 		return err
 	}

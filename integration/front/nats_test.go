@@ -95,12 +95,16 @@ func TestNATSExternal(t *testing.T) {
 			Servers: []string{server.URL}, Auth: []nats.Option{nats.UserInfo("mihfd", natsSecret)}, TrustRequestInfo: true,
 		}})
 		dial := dialNATS(server.URL, nil)
-		for c := dial(t, admin); t.Context().Err() == nil; { // the front is ready before it is connected
-			if _, err := c.Status(t.Context()); err == nil {
-				break
+		c := dial(t, admin)
+		for began := time.Now(); ; { // the front is ready before it is connected
+			_, err := c.Status(t.Context())
+			if err == nil {
+				return dial
+			}
+			if time.Since(began) > patient {
+				t.Fatal(err)
 			}
 		}
-		return dial
 	}})
 }
 

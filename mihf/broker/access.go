@@ -16,6 +16,9 @@ func (b *Broker) SetAccess(t *access.Table) { b.access.Store(t) }
 // Public reports whether everybody has the role to see, whoever that is.
 func (b *Broker) Public() bool { return b.access.Load().May(mihf.Caller{}, access.See) }
 
+// Access returns the table in force.
+func (b *Broker) Access() *access.Table { return b.access.Load() }
+
 // audit is what was said of refusals; requests come from many goroutines.
 type audit struct {
 	mu sync.Mutex

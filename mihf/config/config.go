@@ -16,6 +16,7 @@ type Config struct {
 	Sensors   Sensors   `toml:"sensors"`
 	GRPC      GRPC      `toml:"grpc"`
 	DBus      DBus      `toml:"dbus"`
+	NATS      NATS      `toml:"nats"`
 	Access    Access    `toml:"access"`
 	Log       Log       `toml:"log"`
 	Metrics   Metrics   `toml:"metrics"`
@@ -135,6 +136,35 @@ type GRPC struct {
 	MaxUnreadBytesPerUser int `toml:"max_unread_bytes_per_user"`
 }
 
+// What runs the NATS server, in [NATS.Server].
+const (
+	NATSNone     = "none"
+	NATSEmbedded = "embedded"
+	NATSExternal = "external"
+)
+
+// NATS is the NATS front.
+type NATS struct {
+	Server string `toml:"server"`
+	Listen string `toml:"listen"` // "": the daemon's own server has no listener
+	Users  string `toml:"users"`  // path
+
+	Leaf        []string `toml:"leaf"`    // URLs that the daemon's own server joins
+	Servers     []string `toml:"servers"` // URLs of an external one
+	Credentials string   `toml:"credentials"`
+	Cert        string   `toml:"cert"`
+	Key         string   `toml:"key"`
+	CA          string   `toml:"ca"`
+
+	TrustRequestInfo bool   `toml:"trust_request_info"`
+	Identity         string `toml:"identity"`
+
+	History         bool          `toml:"history"`
+	HistoryDir      string        `toml:"history_dir"` // "": below the state directory
+	HistoryMaxBytes int           `toml:"history_max_bytes"`
+	HistoryMaxAge   time.Duration `toml:"history_max_age"`
+}
+
 // Access says who of those who may connect may do what.
 type Access struct {
 	Default []string `toml:"default"` // names of Known.Roles
@@ -189,6 +219,7 @@ func Defaults() Config {
 			Suspend: Suspend{Enabled: true},
 		},
 		GRPC:   GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
+		NATS:   NATS{Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},
 		DBus:   DBus{Bus: "auto"},
 		Access: Access{Default: []string{"see", "register-own"}},
 		Log:    Log{Level: slog.LevelInfo, Format: "text"},

@@ -27,6 +27,7 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	r.GRPC.into(c, &cfg.GRPC)
 	c.text("dbus.bus", r.DBus.Bus, &cfg.DBus.Bus, busName, `"auto", "system", "session", "none", or an address "unix:path=/path"`)
 	c.must(cfg.DBus.Bus != "", "dbus.bus", `is empty; give "none" for no bus`)
+	r.NATS.into(c, &cfg.NATS)
 	r.Access.into(c, &cfg.Access, known.Roles)
 	c.level("log.level", r.Log.Level, &cfg.Log.Level)
 	c.oneOf("log.format", r.Log.Format, &cfg.Log.Format, "text", "json")

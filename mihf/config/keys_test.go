@@ -11,15 +11,23 @@ import (
 
 // needs is what a key is given with, so that every relation holds.
 var needs = map[string]string{
-	"grpc.listen":     "grpc.cert = \"/c\"\ngrpc.key = \"/k\"\ngrpc.client_ca = \"/ca\"\n",
+	"grpc.listen": "grpc.cert = \"/c\"\ngrpc.key = \"/k\"\ngrpc.client_ca = \"/ca\"\n",
+
+	"nats.listen":             "nats.server = \"embedded\"\nnats.users = \"/u\"\n",
+	"nats.users":              "nats.server = \"embedded\"\n",
+	"nats.leaf":               "nats.server = \"embedded\"\n",
+	"nats.history":            "nats.server = \"embedded\"\n",
+	"nats.history_dir":        "nats.server = \"embedded\"\n",
+	"nats.trust_request_info": "nats.server = \"external\"\nnats.servers = [\"nats://a\"]\n",
+
 	"link.threshold":  "link.rollback_below = 0.1\nlink.guard_threshold = 1.0\n",
 	"hint.max_margin": "hint.min_margin = \"0s\"\n",
 }
 
 // values are tried for a key until one is good: each is of another type or size.
 var values = []string{
-	`"other"`, `"session"`, `"json"`, `"warn"`, `"0600"`, `"/x"`, `":1"`, `"127.0.0.1:1"`, `"20ms"`, `"700ms"`, `"1500ms"`, `"7s"`, `"70s"`,
-	"false", "true", "0.3", "0.95", "100", "5000", "100000", `["command"]`, `[{uids = [7], roles = ["see"]}]`,
+	`"other"`, `"embedded"`, `["nats://127.0.0.1:4222"]`, `"session"`, `"json"`, `"warn"`, `"0600"`, `"/x"`, `":1"`, `"127.0.0.1:1"`, `"20ms"`, `"700ms"`, `"1500ms"`, `"7s"`, `"70s"`,
+	"false", "true", "0.3", "0.95", "100", "5000", "100000", "2000000", `["command"]`, `[{uids = [7], roles = ["see"]}]`,
 }
 
 // Every key of a file reaches its own place in the Config, and no other; a value that is

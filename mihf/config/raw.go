@@ -26,6 +26,7 @@ type rawConfig struct {
 	DBus struct {
 		Bus *string `toml:"bus"`
 	} `toml:"dbus"`
+	NATS   rawNATS   `toml:"nats"`
 	Access rawAccess `toml:"access"`
 	Log    struct {
 		Level  *string `toml:"level"`
@@ -119,4 +120,25 @@ type rawGrant struct {
 	NATSUsers    []string `toml:"nats_users"`
 	Roles        []string `toml:"roles"`
 	AsUID        *uint32  `toml:"as_uid"`
+}
+
+type rawNATS struct {
+	Server *string `toml:"server"`
+	Listen *string `toml:"listen"`
+	Users  *string `toml:"users"`
+
+	Leaf        []string `toml:"leaf"`
+	Servers     []string `toml:"servers"`
+	Credentials *string  `toml:"credentials"`
+	Cert        *string  `toml:"cert"`
+	Key         *string  `toml:"key"`
+	CA          *string  `toml:"ca"`
+
+	TrustRequestInfo *bool   `toml:"trust_request_info"`
+	Identity         *string `toml:"identity"`
+
+	History         *bool   `toml:"history"`
+	HistoryDir      *string `toml:"history_dir"`
+	HistoryMaxBytes *int    `toml:"history_max_bytes"`
+	HistoryMaxAge   *string `toml:"history_max_age"`
 }

@@ -9,6 +9,7 @@ import (
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
+	"mihf.dev/mihf/front/encoded"
 	"mihf.dev/sensors"
 )
 
@@ -18,6 +19,7 @@ type Options struct {
 	Clock   clock.Clock  // zero: boot time
 	Logger  *slog.Logger // nil: discard
 	Version string
+	State   string // directory of what is kept
 	// Sensors take the place of those that the configuration enables, unless nil.
 	Sensors []sensors.Sensor
 }
@@ -53,7 +55,12 @@ func Assemble(c *config.Config, o Options) (*Assembly, error) {
 	if a.Socket == "" {
 		a.Socket = o.Socket
 	}
-	grpc, err := NewGRPC(&c.GRPC, a.Socket, a.Broker, o.logger().With("front", "grpc"))
+	events := encoded.New(b.Node(), b.Now)
+	nats, err := NewNATS(&c.NATS, o.State, a.Broker, b.Access, events, o.logger().With("front", "nats"))
+	if err != nil {
+		return nil, err
+	}
+	grpc, err := NewGRPC(&c.GRPC, a.Socket, a.Broker, events, o.logger().With("front", "grpc"))
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +74,11 @@ func Assemble(c *config.Config, o Options) (*Assembly, error) {
 		a.Broker.Add(dbusCounters(dbus))
 		a.Broker.AddCondition(dbus.Condition)
 		a.Tasks = append(a.Tasks, dbus)
+	}
+	if nats != nil {
+		a.Broker.Add(natsCounters(nats))
+		a.Broker.AddCondition(nats.Condition)
+		a.Tasks = append(a.Tasks, nats)
 	}
 	for _, s := range list {
 		if counts, ok := s.(interface{ Counters() []mihf.CounterValue }); ok {

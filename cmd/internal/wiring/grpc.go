@@ -12,6 +12,7 @@ import (
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/front"
+	"mihf.dev/mihf/front/encoded"
 	"mihf.dev/mihf/front/grpcfront"
 )
 
@@ -19,6 +20,7 @@ import (
 // that can't be read, a group that is not there.
 func Check(c *config.Config) error {
 	_, err := TLS(&c.GRPC)
+	err = errors.Join(err, checkNATS(&c.NATS))
 	if file := c.Sensors.Replay.File; file != "" {
 		err = errors.Join(err, checkRecording(file))
 	}
@@ -32,7 +34,7 @@ func Check(c *config.Config) error {
 
 // NewGRPC opens the gRPC front's listeners: the socket and, where configured, TCP. The
 // error wraps grpcfront.ErrRunning where another daemon has the socket.
-func NewGRPC(c *config.GRPC, socket string, b front.Broker, log *slog.Logger) (*grpcfront.Server, error) {
+func NewGRPC(c *config.GRPC, socket string, b front.Broker, events *encoded.Events, log *slog.Logger) (*grpcfront.Server, error) {
 	tlsConfig, err := TLS(c)
 	if err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func NewGRPC(c *config.GRPC, socket string, b front.Broker, log *slog.Logger) (*
 		listeners = append(listeners, l)
 	}
 	s, err := grpcfront.New(grpcfront.Options{
-		Broker: b, Listeners: listeners, Logger: log, TLS: tlsConfig,
+		Broker: b, Encoded: events, Listeners: listeners, Logger: log, TLS: tlsConfig,
 		MaxConnectionsPerUser: c.MaxConnectionsPerUser, MaxCallsPerUser: c.MaxCallsPerUser, MaxUnreadBytesPerUser: c.MaxUnreadBytesPerUser,
 	})
 	if err != nil {

@@ -197,7 +197,7 @@ func TestChoicesAreLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewGRPC(&c.GRPC, o.Socket, b, o.Logger)
+	s, err := NewGRPC(&c.GRPC, o.Socket, b, nil, o.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}

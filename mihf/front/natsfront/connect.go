@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"mihf.dev/mihf"
 )
 
 // External says how to reach a server that is there already.
@@ -107,6 +109,7 @@ func (s *Server) dial(servers []string, own []nats.Option) (*nats.Conn, error) {
 // connected is called when the server is there, and when it is back.
 func (s *Server) connected(c *nats.Conn) {
 	s.counts.connects.Add(1)
+	s.state(mihf.ConditionOK, "")
 	s.log.Info("NATS connected", "server", c.ConnectedUrlRedacted())
 	select {
 	case s.back <- struct{}{}:
@@ -118,6 +121,7 @@ func (s *Server) disconnected(_ *nats.Conn, err error) {
 	if err == nil {
 		return // we closed it
 	}
+	s.state(mihf.ConditionDegraded, "the NATS server is away: "+err.Error())
 	s.log.Warn("NATS server away; everything else goes on", "error", err)
 }
 
@@ -127,4 +131,17 @@ func (s *Server) asyncError(_ *nats.Conn, _ *nats.Subscription, err error) {
 		s.counts.overflows.Add(1)
 	}
 	s.log.Debug("NATS", "error", err)
+}
+
+// Condition returns how the connection to the server is, as a part of the daemon's own state.
+func (s *Server) Condition() mihf.SensorCondition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.condition
+}
+
+func (s *Server) state(c mihf.Condition, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.condition = mihf.SensorCondition{Sensor: "nats", Condition: c, Text: text}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -31,10 +32,9 @@ type Embedded struct {
 
 // Leaf joins the embedded server to a cluster, which sees the node then, and reaches it.
 type Leaf struct {
-	URLs        []*url.URL // with user and password, where that is the credential
-	Credentials string     // path of a .creds file; "": none
-	Nkey        []byte     // a seed; nil: none
-	TLS         *tls.Config
+	URLs       []*url.URL
+	Credential Credential
+	TLS        *tls.Config // nil: none
 }
 
 // Bounds of the embedded server.
@@ -160,7 +160,9 @@ func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, erro
 		}
 	}
 	if e.o.Leaf != nil {
-		e.addLeaf(opts)
+		if err := e.addLeaf(opts); err != nil {
+			return nil, err
+		}
 	}
 	if h := e.o.History; h != nil {
 		opts.JetStream, opts.StoreDir = true, h.Directory
@@ -196,10 +198,10 @@ func (e *embedded) addUsers(opts *server.Options, users, daemon *server.Account,
 
 // addLeaf lets a cluster see and reach the node. What it sends on the node's own subjects
 // is not taken: it could pass for the daemon's.
-func (e *embedded) addLeaf(opts *server.Options) {
+func (e *embedded) addLeaf(opts *server.Options) error {
 	l := e.o.Leaf
 	remote := &server.RemoteLeafOpts{
-		LocalAccount: usersAccount, URLs: l.URLs, Credentials: l.Credentials, NoRandomize: false,
+		LocalAccount: usersAccount, URLs: slices.Clone(l.URLs),
 		DenyImports: []string{
 			natsproto.Events(e.node), natsproto.Hints(e.node), natsproto.Sync(e.node), natsproto.AllOwnerHints(e.node),
 		},
@@ -208,20 +210,12 @@ func (e *embedded) addLeaf(opts *server.Options) {
 	if l.TLS != nil {
 		remote.TLS, remote.TLSConfig = true, l.TLS
 	}
-	if l.Nkey != nil {
-		seed := l.Nkey
-		if pair, err := nkeys.FromSeed(seed); err == nil {
-			if public, err := pair.PublicKey(); err == nil {
-				remote.Nkey = public
-				remote.SignatureCB = func(nonce []byte) (string, []byte, error) {
-					sig, err := pair.Sign(nonce)
-					return "", sig, err
-				}
-			}
-		}
+	if err := l.Credential.leaf(remote); err != nil {
+		return fmt.Errorf("embedded NATS server: leaf node: %w", err)
 	}
 	opts.LeafNode.Remotes = []*server.RemoteLeafOpts{remote}
 	opts.LeafNode.ReconnectInterval = time.Second
+	return nil
 }
 
 // start starts the server and joins the two accounts.

@@ -83,6 +83,9 @@ type Server struct {
 	pub, svc *nats.Conn    // set by Run before anything uses them
 	boot     atomic.Uint32 // of the broker's run; 0: not yet known
 
+	mu        sync.Mutex // guards condition
+	condition mihf.SensorCondition
+
 	queue    *queue
 	sessions sessions
 	named    sync.Map // operations of which a malformed request was logged
@@ -122,6 +125,7 @@ func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{o: o, broker: o.Broker, log: o.Logger, node: o.Broker.Node(), ready: make(chan struct{}), back: make(chan struct{}, 1), begun: make(chan struct{})}
 	s.who = identity{other: o.Identity}
+	s.state(mihf.ConditionStarting, "the NATS server has not been reached yet")
 	s.queue = newQueue(o.MaxQueued)
 	s.sessions.open, s.sessions.owned = map[sessionKey]*session{}, map[string]int{}
 	if o.Embedded == nil {
