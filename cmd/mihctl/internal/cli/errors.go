@@ -64,7 +64,7 @@ func (a *app) explained(ctx context.Context, err error) error {
 		}
 		return hinted{fmt.Errorf("no daemon answers at %s: %w", where, err), "start mihfd, or give --address"}
 	case errors.Is(err, mihf.ErrPermission):
-		return hinted{err, "root and the daemon's own user may do this, and those to whom its configuration grants it"}
+		return hinted{err, "root and the daemon's own user may do this, and those to whom [access] in its configuration grants it"}
 	default:
 		return err
 	}
