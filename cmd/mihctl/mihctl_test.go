@@ -11,6 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mihf.dev/cmd/internal/wiring"
+	"mihf.dev/cmd/mihctl/internal/privatebus"
+	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/config"
@@ -37,9 +39,11 @@ type fixture struct {
 	socket     string
 	prediction mihf.PredictionID // the one that came true
 	flow       mihf.FlowID
+
+	bus, emptyBus string // addresses: that of the daemon, and one without; "": there is none
 }
 
-func startDaemon(t *testing.T) *fixture {
+func startDaemon(t *testing.T, noBus error) *fixture {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "mihctl-test-") //nolint:usetesting // short: it holds a socket
 	if err != nil {
@@ -47,7 +51,10 @@ func startDaemon(t *testing.T) *fixture {
 	}
 	f := &fixture{socket: filepath.Join(dir, "s")}
 	c := config.Defaults()
-	c.DBus.Bus = config.NoBus
+	if c.DBus.Bus = config.NoBus; noBus == nil {
+		f.bus, f.emptyBus = startBus(t, filepath.Join(dir, "1")), startBus(t, filepath.Join(dir, "2"))
+		c.DBus.Bus = f.bus
+	}
 	c.Node.Name = "laptop"
 	clk := clock.Scaled(speed)
 	s := &sensor{clock: clk, walked: make(chan struct{}), begin: make(chan struct{})}
@@ -71,6 +78,19 @@ func startDaemon(t *testing.T) *fixture {
 	<-s.walked
 	f.prediction = mihf.PredictionID{Boot: a.Broker.Boot(), N: 2}
 	return f
+}
+
+func startBus(t *testing.T, dir string) (address string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	bus, err := privatebus.Start(context.Background(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = bus.Close() })
+	return bus.Address
 }
 
 func attachFlow(t *testing.T, b interface {
@@ -139,17 +159,31 @@ func (s *sensor) Run(ctx context.Context, emit sensors.Emit) error {
 }
 
 func TestProgram(t *testing.T) {
-	f := startDaemon(t)
-	t.Run("scripts", func(t *testing.T) { scripts(t, f) })
+	noBus := daemons.InPath(t, "dbus-daemon")
+	f := startDaemon(t, noBus)
+	t.Run("scripts", func(t *testing.T) { scripts(t, f, "testdata", "") })
+	t.Run("commands over gRPC", func(t *testing.T) { scripts(t, f, "testdata/fronts", "grpc") })
+	for name, dir := range map[string]string{"commands over D-Bus": "testdata/fronts", "D-Bus": "testdata/dbus"} {
+		t.Run(name, func(t *testing.T) {
+			if noBus != nil {
+				t.Skip(noBus)
+			}
+			scripts(t, f, dir, "dbus")
+		})
+	}
 	t.Run("manual", func(t *testing.T) { manual(t, f) })
 }
 
-func scripts(t *testing.T, f *fixture) {
+func scripts(t *testing.T, f *fixture, dir, via string) {
 	t.Helper()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MIHF_ADDRESS", "unix://"+f.socket)
+			e.Setenv("MIHF_DBUS_ADDRESS", f.bus)
+			e.Setenv("MIHF_VIA", via)
+			e.Setenv("BUS", f.bus)
+			e.Setenv("EMPTY", f.emptyBus)
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			e.Setenv("PREDICTION", f.prediction.String())
 			e.Setenv("FLOW", string(f.flow))

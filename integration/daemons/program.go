@@ -35,6 +35,24 @@ func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
+// InPath lets what the test runs find a program of Debian's by PATH, for as long as the test
+// runs. The error wraps ErrUnsupported where the program cannot be had: a reason to skip.
+func InPath(t *testing.T, name string) error {
+	t.Helper()
+	found, err := find(name)
+	if errors.Is(err, ErrUnsupported) {
+		return err
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", filepath.Dir(found.path)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	if found.libraries != "" {
+		t.Setenv("LD_LIBRARY_PATH", found.libraries)
+	}
+	return nil
+}
+
 // A program is where one lies and what its loader has to know.
 type program struct {
 	path      string

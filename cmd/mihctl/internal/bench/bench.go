@@ -2,12 +2,15 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"mihf.dev/cmd/mihctl/internal/privatebus"
 )
 
 // Options say what to measure. Fields that are zero mean the default that they name.
@@ -22,8 +25,9 @@ type Options struct {
 	Crowd      int               // subscribers whose memory is measured; 1,000
 	Settle     time.Duration     // how long they stay; 5 s
 	Progress   func(what string) // told what is being measured; nil: nobody
+	Missing    func(what error)  // told what cannot be measured here, and why; nil: nobody
 	// Server is the command line that runs ServeMemory in a process of its own; it is given
-	// the socket's path as one argument more. None: the memory is not measured.
+	// the front and a folder as two arguments more. None: the memory is not measured.
 	Server []string
 }
 
@@ -42,15 +46,23 @@ func (o *Options) setDefaults() {
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
+	if o.Missing == nil {
+		o.Missing = func(error) {}
+	}
 }
 
 // Report is what was measured. Values in _us are microseconds.
 type Report struct {
-	Machine Machine  `json:"machine"`
-	Fanout  Fanout   `json:"fanout"`
-	GRPC    *Front   `json:"grpc"`              // Freeze to a client on a unix socket
-	Stalled *Stalled `json:"stalled,omitempty"` // Options.All
-	Memory  *Memory  `json:"memory,omitempty"`  // Options.All
+	Machine Machine `json:"machine"`
+	Fanout  Fanout  `json:"fanout"`
+	GRPC    *Front  `json:"grpc"` // Freeze to a client on a unix socket
+	NATS    *Front  `json:"nats"` // null: there is no such front
+	DBus    *Front  `json:"dbus"` // Freeze to a client on a private bus; null: there is no dbus-daemon
+
+	// Options.All
+	Stalled    *Stalled `json:"stalled,omitempty"`
+	Memory     *Memory  `json:"memory,omitempty"`      // of gRPC
+	DBusMemory *Memory  `json:"dbus_memory,omitempty"` // of D-Bus, without the bus
 }
 
 // Machine is where it was measured.
@@ -78,28 +90,59 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return r, nil
 }
 
-func (r *Report) measure(ctx context.Context, o *Options) (err error) {
-	o.Progress("fan-out in process")
-	if r.Fanout, err = fanout(ctx, o); err != nil {
-		return fmt.Errorf("fan-out: %w", err)
+// desktops is how many times fewer subscribers a message bus has: they are one user's programs.
+const desktops = 20
+
+// part is one of the measurements.
+type part struct {
+	what    string
+	measure func(ctx context.Context, o *Options) error
+}
+
+func (r *Report) parts(o *Options) []part {
+	front := func(name string, open stage, to **Front) part {
+		return part{"freeze over " + name, func(ctx context.Context, o *Options) (err error) {
+			*to, err = over(ctx, o, open)
+			return err
+		}}
 	}
-	o.Progress("freeze over gRPC")
-	if r.GRPC, err = over(ctx, o, overGRPC); err != nil {
-		return fmt.Errorf("gRPC: %w", err)
+	crowd := func(name, key string, subscribers int, to **Memory) part {
+		return part{fmt.Sprintf("memory of %d subscribers over %s", subscribers, name), func(ctx context.Context, o *Options) (err error) {
+			*to, err = memory(ctx, o, key, subscribers)
+			return err
+		}}
+	}
+	parts := []part{
+		{"fan-out in process", func(ctx context.Context, o *Options) (err error) {
+			r.Fanout, err = fanout(ctx, o)
+			return err
+		}},
+		front("gRPC", overGRPC, &r.GRPC),
+		front("D-Bus", overDBus, &r.DBus),
 	}
 	if !o.All {
-		return nil
+		return parts
 	}
-	o.Progress("a subscriber that stopped reading")
-	if r.Stalled, err = stalled(ctx, o); err != nil {
-		return fmt.Errorf("stalled subscriber: %w", err)
+	parts = append(parts, part{"a subscriber that stopped reading", func(ctx context.Context, o *Options) (err error) {
+		r.Stalled, err = stalled(ctx, o)
+		return err
+	}})
+	if len(o.Server) > 0 {
+		parts = append(parts, crowd("gRPC", "grpc", o.Crowd, &r.Memory), crowd("D-Bus", "dbus", max(o.Crowd/desktops, 1), &r.DBusMemory))
 	}
-	if len(o.Server) == 0 {
-		return nil
-	}
-	o.Progress(fmt.Sprintf("memory of %d subscribers", o.Crowd))
-	if r.Memory, err = memory(ctx, o); err != nil {
-		return fmt.Errorf("memory: %w", err)
+	return parts
+}
+
+// measure measures all parts; one that needs a program that is not here is left out.
+func (r *Report) measure(ctx context.Context, o *Options) error {
+	for _, p := range r.parts(o) {
+		o.Progress(p.what)
+		switch err := p.measure(ctx, o); {
+		case errors.Is(err, privatebus.ErrAbsent):
+			o.Missing(fmt.Errorf("%s: %w", p.what, err))
+		case err != nil:
+			return fmt.Errorf("%s: %w", p.what, err)
+		}
 	}
 	return nil
 }

@@ -12,12 +12,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+
+	"mihf.dev/integration/daemons"
 )
 
-// As its own server the test's binary is given the socket alone.
+// As its own server the test's binary is given the front and a folder alone.
 func TestMain(m *testing.M) {
 	if os.Getenv("MIHF_BENCH_TEST_SERVER") != "" {
-		if err := ServeMemory(context.Background(), os.Args[1], os.Stdin, os.Stdout); err != nil {
+		if err := ServeMemory(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout); err != nil {
 			panic(err)
 		}
 		return
@@ -32,6 +34,9 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("MIHF_BENCH_TEST_SERVER", "1")
+	if err := daemons.InPath(t, "dbus-daemon"); err != nil {
+		t.Skip(err)
+	}
 	var told []string
 	r, err := Run(t.Context(), Options{
 		All: true, Rounds: 1, Events: 50, Messages: 20, Flood: 200, Neighbours: 3, Filling: 1, Crowd: 4, Settle: time.Millisecond,
@@ -40,18 +45,28 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Fanout.Missed != 0 || r.GRPC.Missed != 0 || r.Stalled.Missed != 0 || r.Memory.MissedHints != 0 {
-		t.Errorf("missed: %+v %+v %+v %+v", r.Fanout, r.GRPC, r.Stalled, r.Memory)
+	if r.Fanout.Missed != 0 || r.Stalled.Missed != 0 {
+		t.Errorf("missed: %+v %+v", r.Fanout, r.Stalled)
 	}
-	if len(told) != 4 {
-		t.Errorf("told %q, want the four parts", told)
+	for name, f := range map[string]*Front{"gRPC": r.GRPC, "D-Bus": r.DBus} {
+		if f == nil || f.Missed != 0 || f.Bytes == 0 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	for name, m := range map[string]*Memory{"gRPC": r.Memory, "D-Bus": r.DBusMemory} {
+		if m == nil || m.MissedHints != 0 || m.IdleMiB <= 0 {
+			t.Errorf("memory of %s: %+v", name, m)
+		}
+	}
+	if len(told) != 6 {
+		t.Errorf("told %q, want the six parts", told)
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
-		Fanout, GRPC map[string]float64
+		Fanout, GRPC, DBus map[string]float64
 	}
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
@@ -62,9 +77,31 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"ours_p50_us", "bare_p50_us", "ours_p99_us", "ratio_p50"} {
-		if got.GRPC[k] <= 0 {
-			t.Errorf("grpc.%s is %v", k, got.GRPC[k])
+		for name, front := range map[string]map[string]float64{"grpc": got.GRPC, "dbus": got.DBus} {
+			if front[k] <= 0 {
+				t.Errorf("%s.%s is %v", name, k, front[k])
+			}
 		}
+	}
+}
+
+// Without dbus-daemon the rest is measured, D-Bus is null, and it is said what is missing.
+func TestRunWithoutBus(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var missing []string
+	r, err := Run(t.Context(), Options{Rounds: 1, Events: 20, Messages: 20, Flood: 100, Missing: func(err error) { missing = append(missing, err.Error()) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) != 1 || !strings.Contains(missing[0], "freeze over D-Bus: ") || !strings.Contains(missing[0], "apt-get install dbus-daemon") {
+		t.Errorf("missing: %q", missing)
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(b), `"dbus":null`) {
+		t.Errorf("%s", b)
 	}
 }
 
@@ -111,7 +148,7 @@ func TestTable(t *testing.T) {
 		Fanout:  Fanout{GoroutineP99: 90, BareP99: 100, RatioP99: 0.9, CallbackP99: 20, Deliveries: 4.2e7, SubscriberCount: 100},
 		GRPC:    &Front{OursP50: 40, BareP50: 32, RatioP50: 1.25},
 		Stalled: &Stalled{Neighbours: 49, WithP99: 300, WithoutP99: 310, RatioP99: 0.97, WorstP99: 700},
-		Memory:  &Memory{OwnConnection: 40, SharedConnection: 20, HintsEach: 5, Subscribers: 1000},
+		Memory:  &Memory{IdleMiB: 20, OwnConnection: 40, SharedConnection: 20, HintsEach: 5, Subscribers: 1000},
 	}
 	var b strings.Builder
 	if err := r.WriteTable(&b); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/broker"
 	"mihf.dev/mihf/engine"
 )
@@ -132,7 +133,7 @@ type started struct {
 
 // start runs a broker without sensors, whose rings have their size.
 func start(ctx context.Context) (*started, error) {
-	cfg := broker.Config{Engine: engine.Defaults(), Version: "bench"}
+	cfg := broker.Config{Engine: engine.Defaults(), Version: "bench", Access: users()}
 	cfg.Engine.Boot, cfg.Engine.Node = 1, "bench"
 	run, cancel := context.WithCancel(ctx)
 	b := &started{Broker: broker.New(cfg)}
@@ -155,6 +156,11 @@ func start(ctx context.Context) (*started, error) {
 }
 
 var inproc = mihf.Caller{Front: "inproc", UID: mihf.Some(uint32(0))}
+
+// users lets everyone see everything.
+func users() *access.Table {
+	return access.New(0, access.Of(access.See, access.RegisterOwn, access.RegisterAny))
+}
 
 var heard = &mihf.Detected{PoA: "02:00:00:00:00:01"}
 

@@ -87,15 +87,24 @@ func (f *Front) measure(ctx context.Context, o *Options, bare, ours exchange) er
 		}
 	}
 	for r := range o.Rounds {
+		var took [2][]int64
 		for k := range 2 {
 			k := (k + r) % 2
-			took, err := exchanged(ctx, []exchange{bare, ours}[k], o.Messages)
-			if err != nil {
+			var err error
+			if took[k], err = exchanged(ctx, []exchange{bare, ours}[k], o.Messages); err != nil {
 				return err
 			}
-			f.Missed += o.Messages - len(took)
-			p50[k], p99[k] = append(p50[k], quantile(took, 0.5)), append(p99[k], quantile(took, 0.99))
+			f.Missed += o.Messages - len(took[k])
 		}
+		if len(took[0]) == 0 || len(took[1]) == 0 {
+			continue // there is nothing to compare
+		}
+		for k := range 2 {
+			p50[k], p99[k] = append(p50[k], quantile(took[k], 0.5)), append(p99[k], quantile(took[k], 0.99))
+		}
+	}
+	if len(p50[0]) == 0 {
+		return fmt.Errorf("no round was whole: %d messages are missing", f.Missed)
 	}
 	f.BareP50, f.OursP50 = round(median(p50[0]), 1), round(median(p50[1]), 1)
 	f.BareP99, f.OursP99 = round(median(p99[0]), 1), round(median(p99[1]), 1)

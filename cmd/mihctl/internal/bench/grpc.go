@@ -23,14 +23,16 @@ func overGRPC(ctx context.Context, dir string) (*scene, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bare stream: %w", err)
 	}
-	socket := filepath.Join(dir, "mihfd.sock")
-	join := func(ctx context.Context, b *started, tasks *sync.WaitGroup) (clients.Client, error) {
-		if err := serve(ctx, b, socket, tasks); err != nil {
-			return nil, err
-		}
-		return mihgrpc.Dial("unix://"+socket, mihgrpc.Options{})
-	}
-	return &scene{bytes: proto.Size(message), bare: bare, join: join}, nil
+	return &scene{bytes: proto.Size(message), bare: bare, join: hostGRPC.in(dir)}, nil
+}
+
+// hostGRPC is the front on a unix socket.
+var hostGRPC = host{
+	serve: func(ctx context.Context, b *started, dir string, tasks *sync.WaitGroup) (string, error) {
+		socket := filepath.Join(dir, "mihfd.sock")
+		return "unix://" + socket, serve(ctx, b, socket, tasks)
+	},
+	dial: func(where string) (clients.Client, error) { return mihgrpc.Dial(where, mihgrpc.Options{}) },
 }
 
 // serve serves a broker on a unix socket, until ctx ends.

@@ -19,19 +19,15 @@ func (r *Report) WriteTable(w io.Writer) error {
 	}
 	row("", "ours", "bare", "ratio", "target")
 	r.Fanout.rows(row)
-	if r.GRPC != nil {
-		r.GRPC.rows("gRPC", row)
-	}
+	r.GRPC.rows("gRPC", row)
+	r.DBus.rows("D-Bus", row)
 	if s := r.Stalled; s != nil {
 		row(fmt.Sprintf("1 of %d stopped reading: the others' p99", s.Neighbours+1), micros(s.WithP99), micros(s.WithoutP99), number(s.RatioP99), "within the noise")
 		row("  the worst of them", micros(s.WorstP99), "", "", "2 ms")
 		row("  missed", fmt.Sprint(s.Missed), "", "", "0")
 	}
-	if m := r.Memory; m != nil {
-		row(fmt.Sprintf("%d subscribers, each with a connection", m.Subscribers), kib(m.OwnConnection), "", "", "48 KiB each")
-		row("  on one connection", kib(m.SharedConnection), "", "", "24 KiB each")
-		row("  hints missed", fmt.Sprintf("%d of %d each", m.MissedHints, m.HintsEach), "", "", "0")
-	}
+	r.Memory.rows("gRPC", "30 MiB", "48 KiB each", "24 KiB each", row)
+	r.DBusMemory.rows("D-Bus", "", "", "", row)
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -50,9 +46,23 @@ func (f *Fanout) rows(row func(what, ours, bare, ratio, target string)) {
 }
 
 func (f *Front) rows(name string, row func(what, ours, bare, ratio, target string)) {
+	if f == nil {
+		row("Freeze over "+name+", p50", "not measured", "", "", "ratio 1.3")
+		return
+	}
 	row("Freeze over "+name+", p50", micros(f.OursP50), micros(f.BareP50), number(f.RatioP50), "ratio 1.3")
 	row("  p99", micros(f.OursP99), micros(f.BareP99), "", "")
 	row("  missed", fmt.Sprint(f.Missed), "", "", "0")
+}
+
+func (m *Memory) rows(name, idle, own, shared string, row func(what, ours, bare, ratio, target string)) {
+	if m == nil {
+		return
+	}
+	row("resident with "+name+", idle", number(m.IdleMiB)+" MiB", "", "", idle)
+	row(fmt.Sprintf("  %d subscribers, each with a connection", m.Subscribers), kib(m.OwnConnection), "", "", own)
+	row("  on one connection", kib(m.SharedConnection), "", "", shared)
+	row("  hints missed", fmt.Sprintf("%d of %d each", m.MissedHints, m.HintsEach), "", "", "0")
 }
 
 func micros(v float64) string { return number(v) + " µs" }

@@ -13,9 +13,7 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"os"
 	"strings"
@@ -24,9 +22,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mihf.dev/clients"
-	"mihf.dev/clients/mihgrpc"
-	"mihf.dev/cmd/internal/wiring"
-	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
 )
 
@@ -34,8 +29,9 @@ import (
 type app struct {
 	out, err *os.File
 	clock    clock.Clock // boot time, as that of the clients
+	via      string      // which front is spoken to
 	address  string
-	tls      struct{ cert, key, ca string } // PEM files, for TCP
+	tls      struct{ cert, key, ca string } // PEM files
 	json     bool
 	timeout  time.Duration
 	started  bool // a command was found and its arguments are right
@@ -63,10 +59,7 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	f := root.PersistentFlags()
-	f.StringVar(&a.address, "address", "", "the daemon's address, unix:///path or host:port (default $MIHF_ADDRESS, else the system's socket, else the user's)")
-	f.StringVar(&a.tls.cert, "cert", "", "for host:port: PEM `file` of our certificate (default $MIHF_CERT)")
-	f.StringVar(&a.tls.key, "key", "", "for host:port: PEM `file` of the certificate's key (default $MIHF_KEY)")
-	f.StringVar(&a.tls.ca, "ca", "", "for host:port: PEM `file` of the authority of the daemon's certificate (default $MIHF_CA)")
+	a.connectionFlags(root)
 	f.BoolVar(&a.json, "json", false, "print messages as JSON, one object a line")
 	f.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the daemon's answer")
 	root.AddCommand(
@@ -119,64 +112,10 @@ func (a *app) with(f func(ctx context.Context, c clients.Client, args []string) 
 	})
 }
 
-func (a *app) where() string {
-	if a.address != "" {
-		return a.address
-	}
-	return clients.DefaultAddress()
-}
-
-func (a *app) dial() (clients.Client, error) {
-	network, _, err := clients.ParseAddress(a.where())
-	if err != nil {
-		return nil, usageError{err}
-	}
-	var o mihgrpc.Options
-	if network == "tcp" {
-		if o.TLS, err = a.side(); err != nil {
-			return nil, err
-		}
-	}
-	return mihgrpc.Dial(a.where(), o)
-}
-
-// side returns our side of TLS.
-func (a *app) side() (*tls.Config, error) {
-	var missing []string
-	for _, f := range []struct {
-		path              *string
-		flag, environment string
-	}{{&a.tls.cert, "--cert", "MIHF_CERT"}, {&a.tls.key, "--key", "MIHF_KEY"}, {&a.tls.ca, "--ca", "MIHF_CA"}} {
-		if *f.path = cmp.Or(*f.path, os.Getenv(f.environment)); *f.path == "" {
-			missing = append(missing, f.flag)
-		}
-	}
-	if len(missing) > 0 {
-		return nil, hinted{
-			usagef("address %q: over TCP both sides show certificates; missing: %s", a.where(), strings.Join(missing, ", ")),
-			"give PEM files with --cert, --key and --ca or MIHF_CERT, MIHF_KEY and MIHF_CA, or the address of a unix socket",
-		}
-	}
-	return wiring.ClientTLS(a.tls.cert, a.tls.key, a.tls.ca)
-}
-
 // ask calls f with the time limit of one question.
 func ask[T any](ctx context.Context, a *app, f func(context.Context) (T, error)) (T, error) {
 	limit, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	v, err := f(limit)
 	return v, a.explained(ctx, err)
-}
-
-// follow asks for the daemon's status, which tells whether there is one, and subscribes.
-func (a *app) follow(ctx context.Context, c clients.Client, req mihf.SubscribeRequest) (mihf.Feed, mihf.NodeID, error) {
-	s, err := ask(ctx, a, c.Status)
-	if err != nil {
-		return nil, "", err
-	}
-	feed, err := c.Follow(ctx, req)
-	if err != nil {
-		return nil, "", a.explained(ctx, err)
-	}
-	return feed, s.Node, nil
 }

@@ -50,24 +50,40 @@ func (a *app) explained(ctx context.Context, err error) error {
 			"is it overloaded or stopped? A longer --timeout waits longer",
 		}
 	case errors.Is(err, mihf.ErrClosed):
+		return a.unreachable(where, err)
+	case errors.Is(err, mihf.ErrPermission):
+		return hinted{err, "root and the daemon's own user may do this, and those to whom [access] in its configuration grants it"}
+	default:
+		return err
+	}
+}
+
+// unreachable explains that the daemon, or what is between it and us, is not there.
+func (a *app) unreachable(where string, err error) error {
+	front := a.front()
+	if front == viaGRPC {
 		if path, ok := forbidden(where); ok {
 			return hinted{
 				fmt.Errorf("you may not connect to %s: %w", where, err),
 				"join the group that owns " + path + " (usually mihf), or run as root",
 			}
 		}
-		if strings.Contains(err.Error(), "tls: ") { // gRPC gives the reason as text only
-			return hinted{
-				fmt.Errorf("no trust between us and %s: %w", where, err),
-				"each side must name the authority of the other's certificate: --ca here, grpc.client_ca in the daemon's configuration",
-			}
-		}
-		return hinted{fmt.Errorf("no daemon answers at %s: %w", where, err), "start mihfd, or give --address"}
-	case errors.Is(err, mihf.ErrPermission):
-		return hinted{err, "root and the daemon's own user may do this, and those to whom [access] in its configuration grants it"}
-	default:
-		return err
 	}
+	if s := err.Error(); strings.Contains(s, "tls: ") || strings.Contains(s, "x509: ") { // the libraries give the reason as text only
+		return hinted{
+			fmt.Errorf("no trust between us and %s: %w", where, err),
+			"each side must name the authority of the other's certificate: --ca here, " + map[string]string{
+				viaGRPC: "grpc.client_ca in the daemon's configuration",
+			}[front],
+		}
+	}
+	return hinted{fmt.Errorf("no daemon answers at %s: %w", where, err), startHints[front]}
+}
+
+// startHints say what to do where nobody answers.
+var startHints = map[string]string{
+	viaGRPC: "start mihfd, or give --address",
+	viaDBus: "start mihfd with dbus.bus in its configuration, or give the bus as --address: system, session, or its own",
 }
 
 // forbidden reports whether the address is a socket that we may not write to.

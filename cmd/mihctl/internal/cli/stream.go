@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,8 @@ type filter struct {
 	kinds []string
 	links []string
 	count uint
+
+	noFollow bool
 }
 
 func (f *filter) flags(c *cobra.Command, a *app, kinds bool) {
@@ -29,6 +32,7 @@ func (f *filter) flags(c *cobra.Command, a *app, kinds bool) {
 	s.StringVar(&f.boot, "boot", "", "the run that --after belongs to (default the daemon's own)")
 	s.StringSliceVar(&f.links, "link", nil, "only of this link; may be given more than once")
 	s.UintVar(&f.count, "count", 0, "end after so many, not counting the state at the beginning (default: go on)")
+	s.BoolVar(&f.noFollow, "no-follow", false, "end when all is printed that was published before")
 	must(c.RegisterFlagCompletionFunc("link", a.completeLinks))
 	if kinds {
 		s.StringSliceVar(&f.kinds, "kind", nil, "only of this kind; may be given more than once")
@@ -49,7 +53,7 @@ func (f *filter) request(ctx context.Context, a *app, c clients.Client) (mihf.Su
 	if err != nil {
 		return mihf.SubscribeRequest{}, err
 	}
-	req := mihf.SubscribeRequest{After: f.after, Kinds: kinds}
+	req := mihf.SubscribeRequest{After: f.after, Kinds: kinds, Present: f.noFollow}
 	if f.boot != "" {
 		if req.Boot, err = mihf.ParseBootID(f.boot); err != nil {
 			return req, usageError{err}
@@ -97,7 +101,7 @@ func (a *app) eventsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.stream(ctx, c, req, f.count)
+			return a.stream(ctx, c, req, f)
 		}),
 	}
 	f.flags(cmd, a, true)
@@ -115,7 +119,7 @@ func (a *app) hintsCommand() *cobra.Command {
 				return err
 			}
 			req.HintsOnly = true
-			return a.stream(ctx, c, req, f.count)
+			return a.stream(ctx, c, req, f)
 		}),
 	}
 	f.flags(cmd, a, false)
@@ -133,7 +137,7 @@ func (a *app) watchCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, 0)
+				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, &filter{})
 			}
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
@@ -144,44 +148,61 @@ func (a *app) watchCommand() *cobra.Command {
 	}
 }
 
-// stream prints a subscription until ctx ends, which is no error, or
-// count are printed.
-func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRequest, count uint) error {
-	feed, node, err := a.follow(ctx, c, req)
+// stream prints a subscription until ctx ends, which is no error, or it
+// has printed as much as the filter says.
+func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRequest, f *filter) error {
+	s, err := ask(ctx, a, c.Status) // tells whether there is a daemon
 	if err != nil {
-		return linkHint(err)
+		return err
 	}
-	defer feed.Close()
-	stop := a.watchReader(feed.Close)
-	defer stop()
-	changes := &show.Changes{Time: a.wallTime}
-	buf := make([]mihf.Delivery, 64)
-	done := uint(0)
-	for {
-		n, err := feed.Next(buf)
-		switch {
-		case ctx.Err() != nil, errors.Is(err, mihf.ErrClosed):
-			return nil
-		case err != nil:
-			return a.explained(ctx, fmt.Errorf("the subscription ended: %w", err))
-		}
-		for i := range buf[:n] {
-			d := &buf[i]
-			if err := a.printDelivery(changes, node, d); err != nil {
-				return err
-			}
-			if d.Kind == mihf.DeliverEvent || d.Kind == mihf.DeliverHint {
-				if done++; done == count {
-					return nil
-				}
-			}
-		}
-	}
+	p := &printer{a: a, changes: &show.Changes{Time: a.wallTime}, node: s.Node, count: f.count}
+	return p.follow(ctx, c, req)
 }
 
-func (a *app) printDelivery(changes *show.Changes, node mihf.NodeID, d *mihf.Delivery) error {
-	if a.json {
-		return a.printJSON(delivery(a.encoder(node), d))
+// printer prints a stream.
+type printer struct {
+	a           *app
+	changes     *show.Changes
+	node        mihf.NodeID
+	count, done uint // of events and hints; a count of 0: no end
+}
+
+func (p *printer) enough() bool { return p.count != 0 && p.done >= p.count }
+
+// follow prints a subscription.
+func (p *printer) follow(ctx context.Context, c clients.Client, req mihf.SubscribeRequest) error {
+	feed, err := c.Follow(ctx, req)
+	if err != nil {
+		return linkHint(p.a.explained(ctx, err))
 	}
-	return a.printLine(changes.Line(d), changes.Indent())
+	defer feed.Close()
+	stop := p.a.watchReader(feed.Close)
+	defer stop()
+	buf := make([]mihf.Delivery, 64)
+	for !p.enough() {
+		n, err := feed.Next(buf)
+		switch {
+		case ctx.Err() != nil, errors.Is(err, mihf.ErrClosed), errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return p.a.explained(ctx, fmt.Errorf("the subscription ended: %w", err))
+		}
+		for i := range buf[:n] {
+			if err := p.print(&buf[i]); err != nil || p.enough() {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// print prints a delivery.
+func (p *printer) print(d *mihf.Delivery) error {
+	if d.Kind == mihf.DeliverEvent || d.Kind == mihf.DeliverHint {
+		p.done++
+	}
+	if p.a.json {
+		return p.a.printJSON(delivery(p.a.encoder(p.node), d))
+	}
+	return p.a.printLine(p.changes.Line(d), p.changes.Indent())
 }

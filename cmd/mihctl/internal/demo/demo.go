@@ -12,10 +12,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"mihf.dev/clients"
 	"mihf.dev/clients/attach"
+	"mihf.dev/clients/mihdbus"
 	"mihf.dev/clients/mihgrpc"
 	"mihf.dev/cmd/internal/show"
 	"mihf.dev/cmd/internal/wiring"
+	"mihf.dev/cmd/mihctl/internal/privatebus"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/config"
@@ -49,19 +52,26 @@ func Run(ctx context.Context, speed float64, shown func(*Entry)) (*Report, error
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // only a socket is in it
+	defer func() { _ = os.RemoveAll(dir) }() // sockets and what configures them
 	truth, err := losses()
 	if err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
+	bus, err := privatebus.Start(ctx, dir)
+	if err == nil {
+		defer func() { _ = bus.Close() }() // nothing is lost with it
+	} else if !errors.Is(err, privatebus.ErrAbsent) {
+		return nil, fmt.Errorf("demo: %w", err)
+	}
 	clk := clock.Scaled(speed)
 	s := &stage{
+		dir: dir, bus: bus,
 		clock: clk, player: &player{clock: clk, begin: make(chan mihf.Time, 1), ended: make(chan error, 1)},
 		truth: truth, notes: make(chan Entry, 256), shown: shown,
-		report: &Report{Recording: "walk", Speed: speed, Flow: Flow{RTTMs: millis(rtt), Direction: mihf.DirectionReceive.String()}},
+		report: &Report{Recording: "walk", Speed: speed, Flow: Flow{RTTMs: millis(rtt), Direction: mihf.DirectionReceive.String()}, NoDBus: err},
 	}
 	g, running := errgroup.WithContext(ctx)
-	if err := s.assemble(running, g, filepath.Join(dir, "mihfd.sock")); err != nil {
+	if err := s.assemble(running, g); err != nil {
 		return nil, fmt.Errorf("demo: %w", err)
 	}
 	err = g.Wait()
@@ -92,6 +102,8 @@ func losses() ([]mihf.Observation, error) {
 
 // stage is the run. Its loop owns the report.
 type stage struct {
+	dir    string
+	bus    *privatebus.Bus // nil: there is none
 	clock  clock.Clock
 	player *player
 	truth  []mihf.Observation // times from 1
@@ -132,28 +144,61 @@ func (p *player) Run(ctx context.Context, emit sensors.Emit) error {
 	}
 }
 
-// assemble starts the daemon, the client and the loop in the group.
-func (s *stage) assemble(ctx context.Context, g *errgroup.Group, socket string) error {
+// assemble starts the daemon, the clients and the loop in the group.
+func (s *stage) assemble(ctx context.Context, g *errgroup.Group) error {
 	c := config.Defaults()
-	c.DBus.Bus = config.NoBus
-	c.Node.Name = "demo"
-	a, err := wiring.Assemble(&c, wiring.Options{Socket: socket, Clock: s.clock, Sensors: []sensors.Sensor{s.player}}) //nolint:contextcheck // it starts nothing
+	c.Node.Name, c.DBus.Bus = "demo", config.NoBus
+	if s.bus != nil {
+		c.DBus.Bus = s.bus.Address
+	}
+	a, err := wiring.Assemble(&c, wiring.Options{Socket: filepath.Join(s.dir, "mihfd.sock"), Clock: s.clock, Sensors: []sensors.Sensor{s.player}})
 	if err != nil {
 		return err
 	}
-	client, err := mihgrpc.Dial("unix://"+socket, mihgrpc.Options{Clock: s.clock})
+	joined, err := s.join(a)
 	if err != nil {
 		return err
 	}
-	flow := attach.New(&transport{front: "grpc", clock: s.clock, note: s.notes}, client, attach.Options{Spec: spec(), Clock: s.clock})
 	g.Go(func() error { return daemon.Serve(ctx, nil, nil, a.Tasks...) })
-	g.Go(func() error { return flow.Run(ctx) })
-	g.Go(func() error { return s.play(ctx, client, flow) })
-	g.Go(func() error {
-		<-ctx.Done() // when play has ended; before, the flow would be at its end too early
-		return client.Close()
-	})
+	for _, j := range joined {
+		g.Go(func() error { return j.flow.Run(ctx) })
+		g.Go(func() error {
+			<-ctx.Done() // when play has ended; before, the flow would be at its end too early
+			return j.client.Close()
+		})
+	}
+	g.Go(func() error { return s.play(ctx, joined) })
 	return nil
+}
+
+// joined is a front's client with a flow.
+type joined struct {
+	front  string
+	client clients.Client
+	flow   *attach.Flow
+}
+
+// join makes a client of each front, gRPC's first.
+func (s *stage) join(a *wiring.Assembly) (all []joined, err error) {
+	client, err := mihgrpc.Dial("unix://"+a.Socket, mihgrpc.Options{Clock: s.clock})
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, s.joined("grpc", client))
+	if s.bus != nil {
+		client, err := mihdbus.Dial(s.bus.Address, mihdbus.Options{Clock: s.clock})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s.joined("dbus", client))
+	}
+	return all, nil
+}
+
+func (s *stage) joined(front string, client clients.Client) joined {
+	s.report.fronts = append(s.report.fronts, front)
+	t := &transport{front: front, clock: s.clock, note: s.notes}
+	return joined{front, client, attach.New(t, client, attach.Options{Spec: spec(), Clock: s.clock})}
 }
 
 // spec is the client's flow: data comes in, and it lives while its address does.
@@ -164,19 +209,21 @@ func spec() mihf.FlowSpec {
 	}
 }
 
-// play subscribes, waits for the flow, begins, and notes what happens until the end.
-func (s *stage) play(ctx context.Context, client *mihgrpc.Client, flow *attach.Flow) error {
-	feed, err := client.Follow(ctx, mihf.SubscribeRequest{Kinds: kinds})
+// play subscribes, waits for the flows, begins, and notes what happens until the end.
+func (s *stage) play(ctx context.Context, all []joined) error {
+	feed, err := all[0].client.Follow(ctx, mihf.SubscribeRequest{Kinds: kinds})
 	if err != nil {
 		return err
 	}
 	defer feed.Close()
-	select {
-	case <-flow.Ready():
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for _, j := range all {
+		select {
+		case <-j.flow.Ready():
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	s.report.Flow.LeadMs = millis(flow.Registration().Lead)
+	s.report.Flow.LeadMs = millis(all[0].flow.Registration().Lead)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.follow(ctx, feed) })
 	g.Go(func() error {

@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"mihf.dev/cmd/mihctl/internal/demo"
+	"mihf.dev/cmd/mihctl/internal/privatebus"
+	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf/recording/walk"
 )
 
@@ -23,6 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // The whole path, faster: the client is frozen before the loss, and by how much is
 // measured at the client.
 func TestRun(t *testing.T) {
+	if err := daemons.InPath(t, "dbus-daemon"); err != nil {
+		t.Skip(err)
+	}
 	t.Setenv("TMPDIR", t.TempDir())
 	var shown []demo.Entry
 	r, err := demo.Run(t.Context(), 10, func(e *demo.Entry) { shown = append(shown, *e) })
@@ -36,11 +41,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("prediction %+v", r.Prediction)
 	}
 	const onTheWay = 200 // ms of trace time: what the time of an event may be off
-	if r.Freeze.GRPC == nil || *r.Freeze.GRPC > *r.Prediction.LeadMs+onTheWay {
-		t.Errorf("frozen %v ms before the loss, announced %v ms before", r.Freeze.GRPC, r.Prediction.LeadMs)
-	}
-	if r.Freeze.NATS != nil || r.Freeze.DBus != nil {
-		t.Error("a front that is not there was measured")
+	for front, before := range map[string]*float64{"grpc": r.Freeze.GRPC, "dbus": r.Freeze.DBus} {
+		if before == nil || *before > *r.Prediction.LeadMs+onTheWay {
+			t.Errorf("%s: frozen %v ms before the loss, announced %v ms before", front, before, r.Prediction.LeadMs)
+		}
 	}
 	if r.Rollbacks != 1 || r.FalseAlarms != 0 || r.FrozenMs == nil || *r.FrozenMs < *r.Freeze.GRPC {
 		t.Errorf("%d rollbacks, %d false alarms, frozen %v ms", r.Rollbacks, r.FalseAlarms, r.FrozenMs)
@@ -68,11 +72,24 @@ func TestRun(t *testing.T) {
 	if len(left) > 0 || err != nil {
 		t.Errorf("left behind: %v (%v)", left, err)
 	}
-	checkJSON(t, r)
+	checkJSON(t, r, false)
+}
+
+// Without dbus-daemon the other fronts are shown, D-Bus is null, and it is said why.
+func TestRunWithoutBus(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	r, err := demo.Run(t.Context(), 10, func(*demo.Entry) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.OK() || r.Freeze.DBus != nil || !errors.Is(r.NoDBus, privatebus.ErrAbsent) {
+		t.Errorf("OK %v, D-Bus %v, %v", r.OK(), r.Freeze.DBus, r.NoDBus)
+	}
+	checkJSON(t, r, true)
 }
 
 // The names that others rely on.
-func checkJSON(t *testing.T, r *demo.Report) {
+func checkJSON(t *testing.T, r *demo.Report, noBus bool) {
 	t.Helper()
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -87,9 +104,9 @@ func checkJSON(t *testing.T, r *demo.Report) {
 		t.Errorf("keys (-want +got)\n%s", diff)
 	}
 	freeze := m["freeze"].(map[string]any)
-	for _, front := range []string{"nats", "dbus"} {
-		if v, ok := freeze[front+"_before_loss_ms"]; !ok || v != nil {
-			t.Errorf("freeze of %s: %v, %v; want null", front, v, ok)
+	for _, front := range []string{"grpc", "dbus"} {
+		if v, ok := freeze[front+"_before_loss_ms"]; !ok || (v == nil) != (noBus && front == "dbus") {
+			t.Errorf("freeze of %s: %v, %v", front, v, ok)
 		}
 	}
 	if v, ok := m["prediction"].(map[string]any)["lead_ms"].(float64); !ok || v <= 0 {

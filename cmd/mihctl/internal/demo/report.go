@@ -24,6 +24,9 @@ type Report struct {
 	FalseAlarms    int        `json:"false_alarms"`
 	NeedlessFreeze int        `json:"needless_freezes"`
 	Timeline       []Entry    `json:"timeline"`
+
+	NoDBus error    `json:"-"` // why D-Bus was left out; nil: it was not
+	fronts []string // those with a client; the first one's flow is what is counted
 }
 
 // Flow is the flow that the client registered.
@@ -48,6 +51,11 @@ type Freeze struct {
 	DBus *float64 `json:"dbus_before_loss_ms"`
 }
 
+// of returns a front's place.
+func (f *Freeze) of(front string) **float64 {
+	return map[string]**float64{"grpc": &f.GRPC, "nats": &f.NATS, "dbus": &f.DBus}[front]
+}
+
 // Entry is one line of the timeline.
 type Entry struct {
 	TimeS float64 `json:"t_s"`
@@ -68,8 +76,13 @@ func (e *Entry) Revision() bool {
 	return e.event != nil && e.event.Kind == mihf.LinkGoingDown && e.event.Prediction.Revision > 0
 }
 
-// OK reports whether the client was frozen before the loss.
-func (r *Report) OK() bool { return r.Freeze.GRPC != nil && *r.Freeze.GRPC > 0 }
+// OK reports whether each front's client was frozen before the loss.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.fronts, func(front string) bool {
+		before := *r.Freeze.of(front)
+		return before == nil || *before <= 0
+	})
+}
 
 // fill counts what the timeline holds. start is the recording's.
 func (r *Report) fill(start mihf.Time) {
@@ -80,7 +93,7 @@ func (r *Report) fill(start mihf.Time) {
 		switch {
 		case e.event != nil:
 			t.Event(e.event)
-		case e.hint != nil:
+		case e.hint != nil && e.From == r.fronts[0]:
 			t.Hint(e.at, e.hint)
 		case e.truth != nil:
 			t.Truth(e.truth)
@@ -97,32 +110,38 @@ func (r *Report) fill(start mihf.Time) {
 		r.Outcome = l.Outcome.String()
 		r.Prediction = Prediction{ID: p.ID.String(), AnnouncedS: new(seconds(p.OpenedAt.Sub(start))), LeadMs: new(millis(l.At.Sub(p.OpenedAt)))}
 	}
-	r.freeze(l)
+	for i, front := range r.fronts {
+		before, frozen := r.frozen(front, l.At)
+		if *r.Freeze.of(front) = before; i == 0 {
+			r.FrozenMs = frozen
+		}
+	}
 }
 
-// freeze finds when the client was frozen for the loss, and when it was thawed.
-func (r *Report) freeze(l *tally.Loss) {
+// frozen returns how long before the loss a front's client was frozen for it, and how long
+// it stayed so.
+func (r *Report) frozen(front string, loss mihf.Time) (before, lasted *float64) {
 	var frozen mihf.Time
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
-		if e.hint == nil {
+		if e.hint == nil || e.From != front {
 			continue
 		}
 		switch e.hint.Kind {
 		case mihf.HintFreeze:
 			frozen = e.at
 		case mihf.HintUnfreeze:
-			if e.at > l.At && frozen != 0 {
-				r.Freeze.GRPC, r.FrozenMs = new(millis(l.At.Sub(frozen))), new(millis(e.at.Sub(frozen)))
-				return
+			if e.at > loss && frozen != 0 {
+				return new(millis(loss.Sub(frozen))), new(millis(e.at.Sub(frozen)))
 			}
 			frozen = 0
 		default:
 		}
 	}
-	if frozen != 0 {
-		r.Freeze.GRPC = new(millis(l.At.Sub(frozen)))
+	if frozen == 0 {
+		return nil, nil
 	}
+	return new(millis(loss.Sub(frozen))), nil
 }
 
 // millis and seconds keep microseconds.
