@@ -13,10 +13,12 @@ import (
 )
 
 // settle is how long the state rests between two readings for properties, and look how long
-// at most: some of it changes without an event.
+// at most: some of it changes without an event. A reading waits for calm, so that signals and
+// hints of the same moment go first.
 const (
 	settle = 100 * time.Millisecond
 	look   = time.Second
+	calm   = 10 * time.Millisecond
 )
 
 // mirror tells what changed of objects and properties. An event or a hint is only a reason
@@ -33,6 +35,7 @@ func (b *bus) mirror() {
 		case <-b.ctx.Done():
 			return
 		}
+		sleep(b.ctx, calm)
 		snap, err := b.s.o.Broker.Snapshot(b.ctx, b.s.o.Self)
 		switch {
 		case err == nil:

@@ -2,6 +2,7 @@ package dbusfront
 
 import (
 	"errors"
+	"time"
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/broadcast"
@@ -10,13 +11,21 @@ import (
 	"mihf.dev/proto/variant"
 )
 
+// headStart is how old an event is when it is sent to all: the bus passes on one message after
+// another, and the hints of the same moment go first.
+const headStart = 200 * time.Microsecond
+
 // broadcast sends every event to all who listen, until the connection or the broker ends.
 func (b *bus) broadcast() {
 	err := broadcast.Run(b.ctx, b.s.o.Broker, b.s.o.Self, func(m broadcast.Message) {
 		b.touch()
-		if b.s.o.Public() {
-			b.announce(m)
+		if !b.s.o.Public() || (m.Kind != mihf.DeliverEvent && m.Kind != mihf.DeliverGap) {
+			return // hints go to who registered the flow; a snapshot is for who asks
 		}
+		if young := headStart - b.s.o.Broker.Now().Sub(m.Event.At); m.Kind == mihf.DeliverEvent && young > 0 {
+			sleep(b.ctx, young)
+		}
+		b.announce(m)
 	})
 	if err != nil && !errors.Is(err, mihf.ErrClosed) {
 		b.s.log.Error("no events are broadcast", "error", err)
@@ -39,6 +48,6 @@ func (b *bus) announce(m broadcast.Message) {
 		})
 	case mihf.DeliverGap:
 		_ = b.emit(b.ctx, "", dbusapi.Root, dbusapi.BrokerInterface, "Gap", these(variant.Encode(conv.EncodeGap(&m.Gap))))
-	default: // hints go to who registered the flow; a snapshot is for who asks
+	default: // there are no others here
 	}
 }
