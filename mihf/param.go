@@ -12,23 +12,25 @@ type Parameter uint8
 
 // Parameters. The unit of each is part of its name (see [Parameter.String]).
 const (
-	ParamRSSI         Parameter = iota // signal of the last frame
-	ParamRSSIAverage                   // signal, averaged by the driver
-	ParamBeaconSignal                  // signal of beacons, averaged by the driver
-	ParamRSRP                          // LTE and NR reference signal received power
-	ParamRSRQ                          // LTE and NR reference signal received quality
-	ParamSINR                          // signal to interference and noise ratio
-	ParamRSCP                          // UMTS received signal code power
-	ParamEcIo                          // UMTS energy per chip over interference
-	ParamQuality                       // ModemManager's percentage
-	ParamTxPHYRate                     // PHY rate, sending; not a capacity
-	ParamRxPHYRate                     // PHY rate, receiving; not a capacity
-	ParamTxRetryRatio                  // share of frames sent again since the last sample
-	ParamTxFailRatio                   // share of frames given up since the last sample
-	ParamBeaconLoss                    // beacons missed since the last sample
-	ParamInactive                      // time since the peer was last heard
-	ParamRTT                           // round-trip time of a probe or of live flows
-	ParamSilence                       // time since the last probe reply that was due
+	ParamRSSI               Parameter = iota // signal of the last frame
+	ParamRSSIAverage                         // signal, averaged by the driver
+	ParamBeaconSignal                        // signal of beacons, averaged by the driver
+	ParamRSRP                                // LTE and NR reference signal received power
+	ParamRSRQ                                // LTE and NR reference signal received quality
+	ParamSINR                                // signal to interference and noise ratio
+	ParamRSCP                                // UMTS received signal code power
+	ParamEcIo                                // UMTS energy per chip over interference
+	ParamQuality                             // ModemManager's percentage
+	ParamTxPHYRate                           // PHY rate, sending; not a capacity
+	ParamRxPHYRate                           // PHY rate, receiving; not a capacity
+	ParamTxRetryRatio                        // share of frames sent again since the last sample
+	ParamTxFailRatio                         // share of frames given up since the last sample
+	ParamBeaconLoss                          // beacons missed since the last sample
+	ParamInactive                            // time since the peer was last heard
+	ParamRTT                                 // round-trip time of a probe or of live flows
+	ParamSilence                             // time since the last probe reply that was due
+	ParamChannelBusy                         // share of the time that the radio's channel was taken, by whomever
+	ParamExpectedThroughput                  // what the driver's rate control expects to send; an estimate, not a capacity
 	numParams
 )
 
@@ -44,23 +46,25 @@ type paramInfo struct {
 // params is the one table of names, units and sentinels: a value outside its range
 // is a driver's or a modem's way of saying "not known".
 var params = [numParams]paramInfo{
-	ParamRSSI:         {"rssi_dbm", "dBm", -110, -10},
-	ParamRSSIAverage:  {"rssi_average_dbm", "dBm", -110, -10},
-	ParamBeaconSignal: {"beacon_signal_dbm", "dBm", -110, -10},
-	ParamRSRP:         {"rsrp_dbm", "dBm", -156, -31},
-	ParamRSRQ:         {"rsrq_db", "dB", -43, 20},
-	ParamSINR:         {"sinr_db", "dB", -23, 40},
-	ParamRSCP:         {"rscp_dbm", "dBm", -120, -25},
-	ParamEcIo:         {"ecio_db", "dB", -24, 0},
-	ParamQuality:      {"quality_percent", "%", 0, 100},
-	ParamTxPHYRate:    {"tx_phy_rate_bps", "bit/s", 1, 1e12},
-	ParamRxPHYRate:    {"rx_phy_rate_bps", "bit/s", 1, 1e12},
-	ParamTxRetryRatio: {"tx_retry_ratio", "", 0, 1},
-	ParamTxFailRatio:  {"tx_fail_ratio", "", 0, 1},
-	ParamBeaconLoss:   {"beacon_loss", "", 0, 1e6},
-	ParamInactive:     {"inactive_s", "s", 0, 1e6},
-	ParamRTT:          {"rtt_s", "s", 1e-9, 1e3},
-	ParamSilence:      {"silence_s", "s", 0, 1e6},
+	ParamRSSI:               {"rssi_dbm", "dBm", -110, -10},
+	ParamRSSIAverage:        {"rssi_average_dbm", "dBm", -110, -10},
+	ParamBeaconSignal:       {"beacon_signal_dbm", "dBm", -110, -10},
+	ParamRSRP:               {"rsrp_dbm", "dBm", -156, -31},
+	ParamRSRQ:               {"rsrq_db", "dB", -43, 20},
+	ParamSINR:               {"sinr_db", "dB", -23, 40},
+	ParamRSCP:               {"rscp_dbm", "dBm", -120, -25},
+	ParamEcIo:               {"ecio_db", "dB", -24, 0},
+	ParamQuality:            {"quality_percent", "%", 0, 100},
+	ParamTxPHYRate:          {"tx_phy_rate_bps", "bit/s", 1, 1e12},
+	ParamRxPHYRate:          {"rx_phy_rate_bps", "bit/s", 1, 1e12},
+	ParamTxRetryRatio:       {"tx_retry_ratio", "", 0, 1},
+	ParamTxFailRatio:        {"tx_fail_ratio", "", 0, 1},
+	ParamBeaconLoss:         {"beacon_loss", "", 0, 1e6},
+	ParamInactive:           {"inactive_s", "s", 0, 1e6},
+	ParamRTT:                {"rtt_s", "s", 1e-9, 1e3},
+	ParamSilence:            {"silence_s", "s", 0, 1e6},
+	ParamChannelBusy:        {"channel_busy_ratio", "", 0, 1},
+	ParamExpectedThroughput: {"expected_throughput_bps", "bit/s", 1, 1e12},
 }
 
 // String returns the name with its unit, for example "rssi_dbm".

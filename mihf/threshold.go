@@ -39,7 +39,7 @@ func (t LinkType) MayGive(p Parameter) bool {
 		return t != LinkTunnel && t != LinkLoopback
 	case ParamRSRP, ParamRSRQ, ParamRSCP, ParamEcIo, ParamQuality:
 		return t == LinkWWAN || t == LinkOther
-	case ParamBeaconSignal, ParamBeaconLoss:
+	case ParamBeaconSignal, ParamBeaconLoss, ParamChannelBusy, ParamExpectedThroughput:
 		return t == LinkWiFi || t == LinkOther
 	default:
 		return t == LinkWiFi || t == LinkWWAN || t == LinkOther

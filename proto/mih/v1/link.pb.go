@@ -33,24 +33,26 @@ const (
 type Parameter int32
 
 const (
-	Parameter_PARAMETER_UNSPECIFIED       Parameter = 0
-	Parameter_PARAMETER_RSSI_DBM          Parameter = 1
-	Parameter_PARAMETER_RSSI_AVERAGE_DBM  Parameter = 2
-	Parameter_PARAMETER_BEACON_SIGNAL_DBM Parameter = 3
-	Parameter_PARAMETER_RSRP_DBM          Parameter = 4
-	Parameter_PARAMETER_RSRQ_DB           Parameter = 5
-	Parameter_PARAMETER_SINR_DB           Parameter = 6
-	Parameter_PARAMETER_RSCP_DBM          Parameter = 7
-	Parameter_PARAMETER_ECIO_DB           Parameter = 8
-	Parameter_PARAMETER_QUALITY_PERCENT   Parameter = 9
-	Parameter_PARAMETER_TX_PHY_RATE_BPS   Parameter = 10
-	Parameter_PARAMETER_RX_PHY_RATE_BPS   Parameter = 11
-	Parameter_PARAMETER_TX_RETRY_RATIO    Parameter = 12
-	Parameter_PARAMETER_TX_FAIL_RATIO     Parameter = 13
-	Parameter_PARAMETER_BEACON_LOSS       Parameter = 14
-	Parameter_PARAMETER_INACTIVE_S        Parameter = 15
-	Parameter_PARAMETER_RTT_S             Parameter = 16
-	Parameter_PARAMETER_SILENCE_S         Parameter = 17
+	Parameter_PARAMETER_UNSPECIFIED             Parameter = 0
+	Parameter_PARAMETER_RSSI_DBM                Parameter = 1
+	Parameter_PARAMETER_RSSI_AVERAGE_DBM        Parameter = 2
+	Parameter_PARAMETER_BEACON_SIGNAL_DBM       Parameter = 3
+	Parameter_PARAMETER_RSRP_DBM                Parameter = 4
+	Parameter_PARAMETER_RSRQ_DB                 Parameter = 5
+	Parameter_PARAMETER_SINR_DB                 Parameter = 6
+	Parameter_PARAMETER_RSCP_DBM                Parameter = 7
+	Parameter_PARAMETER_ECIO_DB                 Parameter = 8
+	Parameter_PARAMETER_QUALITY_PERCENT         Parameter = 9
+	Parameter_PARAMETER_TX_PHY_RATE_BPS         Parameter = 10
+	Parameter_PARAMETER_RX_PHY_RATE_BPS         Parameter = 11
+	Parameter_PARAMETER_TX_RETRY_RATIO          Parameter = 12
+	Parameter_PARAMETER_TX_FAIL_RATIO           Parameter = 13
+	Parameter_PARAMETER_BEACON_LOSS             Parameter = 14
+	Parameter_PARAMETER_INACTIVE_S              Parameter = 15
+	Parameter_PARAMETER_RTT_S                   Parameter = 16
+	Parameter_PARAMETER_SILENCE_S               Parameter = 17
+	Parameter_PARAMETER_CHANNEL_BUSY_RATIO      Parameter = 18
+	Parameter_PARAMETER_EXPECTED_THROUGHPUT_BPS Parameter = 19
 )
 
 // Enum value maps for Parameter.
@@ -74,26 +76,30 @@ var (
 		15: "PARAMETER_INACTIVE_S",
 		16: "PARAMETER_RTT_S",
 		17: "PARAMETER_SILENCE_S",
+		18: "PARAMETER_CHANNEL_BUSY_RATIO",
+		19: "PARAMETER_EXPECTED_THROUGHPUT_BPS",
 	}
 	Parameter_value = map[string]int32{
-		"PARAMETER_UNSPECIFIED":       0,
-		"PARAMETER_RSSI_DBM":          1,
-		"PARAMETER_RSSI_AVERAGE_DBM":  2,
-		"PARAMETER_BEACON_SIGNAL_DBM": 3,
-		"PARAMETER_RSRP_DBM":          4,
-		"PARAMETER_RSRQ_DB":           5,
-		"PARAMETER_SINR_DB":           6,
-		"PARAMETER_RSCP_DBM":          7,
-		"PARAMETER_ECIO_DB":           8,
-		"PARAMETER_QUALITY_PERCENT":   9,
-		"PARAMETER_TX_PHY_RATE_BPS":   10,
-		"PARAMETER_RX_PHY_RATE_BPS":   11,
-		"PARAMETER_TX_RETRY_RATIO":    12,
-		"PARAMETER_TX_FAIL_RATIO":     13,
-		"PARAMETER_BEACON_LOSS":       14,
-		"PARAMETER_INACTIVE_S":        15,
-		"PARAMETER_RTT_S":             16,
-		"PARAMETER_SILENCE_S":         17,
+		"PARAMETER_UNSPECIFIED":             0,
+		"PARAMETER_RSSI_DBM":                1,
+		"PARAMETER_RSSI_AVERAGE_DBM":        2,
+		"PARAMETER_BEACON_SIGNAL_DBM":       3,
+		"PARAMETER_RSRP_DBM":                4,
+		"PARAMETER_RSRQ_DB":                 5,
+		"PARAMETER_SINR_DB":                 6,
+		"PARAMETER_RSCP_DBM":                7,
+		"PARAMETER_ECIO_DB":                 8,
+		"PARAMETER_QUALITY_PERCENT":         9,
+		"PARAMETER_TX_PHY_RATE_BPS":         10,
+		"PARAMETER_RX_PHY_RATE_BPS":         11,
+		"PARAMETER_TX_RETRY_RATIO":          12,
+		"PARAMETER_TX_FAIL_RATIO":           13,
+		"PARAMETER_BEACON_LOSS":             14,
+		"PARAMETER_INACTIVE_S":              15,
+		"PARAMETER_RTT_S":                   16,
+		"PARAMETER_SILENCE_S":               17,
+		"PARAMETER_CHANNEL_BUSY_RATIO":      18,
+		"PARAMETER_EXPECTED_THROUGHPUT_BPS": 19,
 	}
 )
 
@@ -1449,7 +1455,7 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\x0fSensorCondition\x12\x16\n" +
 	"\x06sensor\x18\x01 \x01(\tR\x06sensor\x12/\n" +
 	"\tcondition\x18\x02 \x01(\x0e2\x11.mih.v1.ConditionR\tcondition\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text*\xef\x03\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text*\xb8\x04\n" +
 	"\tParameter\x12\x19\n" +
 	"\x15PARAMETER_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12PARAMETER_RSSI_DBM\x10\x01\x12\x1e\n" +
@@ -1469,7 +1475,9 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\x15PARAMETER_BEACON_LOSS\x10\x0e\x12\x18\n" +
 	"\x14PARAMETER_INACTIVE_S\x10\x0f\x12\x13\n" +
 	"\x0fPARAMETER_RTT_S\x10\x10\x12\x17\n" +
-	"\x13PARAMETER_SILENCE_S\x10\x11*\xd4\x01\n" +
+	"\x13PARAMETER_SILENCE_S\x10\x11\x12 \n" +
+	"\x1cPARAMETER_CHANNEL_BUSY_RATIO\x10\x12\x12%\n" +
+	"!PARAMETER_EXPECTED_THROUGHPUT_BPS\x10\x13*\xd4\x01\n" +
 	"\tOperState\x12\x1a\n" +
 	"\x16OPER_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12OPER_STATE_UNKNOWN\x10\x01\x12\x1a\n" +
