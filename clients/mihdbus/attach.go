@@ -62,7 +62,10 @@ func (a *attachment) signal(s *dbus.Signal) {
 			return
 		}
 		r := received{at: a.c.o.Clock.Now()}
-		if dbus.Store(s.Body, &r.previous, &r.heldNs, &r.dict) == nil {
+		r.previous, _ = arg[uint64](s, 0)
+		r.heldNs, _ = arg[int64](s, 1)
+		var ok bool
+		if r.dict, ok = arg[variant.Dict](s, 2); ok {
 			a.in.put(r)
 		}
 	}

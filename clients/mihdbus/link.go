@@ -151,12 +151,10 @@ func (l *link) signal(s *dbus.Signal) {
 	}
 	switch s.Name {
 	case dbusapi.BrokerInterface + ".Delivery":
-		var id uint64
-		var item variant.Dict
-		if dbus.Store(s.Body, &id, &item) == nil {
-			if to := l.stream(id); to != nil {
-				to.put(received{at: l.c.o.Clock.Now(), dict: item})
-			}
+		id, numbered := arg[uint64](s, 0)
+		item, filled := arg[variant.Dict](s, 1)
+		if to := l.stream(id); to != nil && numbered && filled {
+			to.put(received{at: l.c.o.Clock.Now(), dict: item})
 		}
 	case dbusapi.BrokerInterface + ".StreamEnded":
 		var id uint64
@@ -171,6 +169,14 @@ func (l *link) signal(s *dbus.Signal) {
 			at.signal(s)
 		}
 	}
+}
+
+// arg returns an argument of a signal. dbus.Store would copy what is in it.
+func arg[T any](s *dbus.Signal, i int) (v T, ok bool) {
+	if i < len(s.Body) {
+		v, ok = s.Body[i].(T)
+	}
+	return v, ok
 }
 
 func (l *link) ownerChanged(s *dbus.Signal) {

@@ -3,6 +3,7 @@ package dbusfront_test
 import (
 	"encoding/xml"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -28,9 +29,7 @@ func (p *peer) nodes(path dbus.ObjectPath) map[dbus.ObjectPath]introspect.Node {
 	}
 	all := map[dbus.ObjectPath]introspect.Node{path: n}
 	for _, c := range n.Children {
-		for path, n := range p.nodes(dbus.ObjectPath(strings.TrimSuffix(string(path), "/")) + "/" + dbus.ObjectPath(c.Name)) {
-			all[path] = n
-		}
+		maps.Copy(all, p.nodes(dbus.ObjectPath(strings.TrimSuffix(string(path), "/"))+"/"+dbus.ObjectPath(c.Name)))
 	}
 	return all
 }
@@ -89,12 +88,12 @@ func TestIntrospection(t *testing.T) {
 func (p *peer) tryMethod(path dbus.ObjectPath, iface string, m *introspect.Method) {
 	p.Helper()
 	var args []any
-	answers := ""
+	var answers strings.Builder
 	for _, a := range m.Args {
 		if a.Direction == "in" {
 			args = append(args, zero(a.Type))
 		} else {
-			answers += a.Type
+			answers.WriteString(a.Type)
 		}
 	}
 	if iface == dbusapi.Properties {
@@ -111,8 +110,8 @@ func (p *peer) tryMethod(path dbus.ObjectPath, iface string, m *introspect.Metho
 		}
 	} else if err != nil {
 		p.Errorf("%s %s.%s: %v", path, iface, m.Name, err)
-	} else if got := dbus.SignatureOf(body...).String(); got != answers {
-		p.Errorf("%s %s.%s answers %s, want %s", path, iface, m.Name, got, answers)
+	} else if got := dbus.SignatureOf(body...).String(); got != answers.String() {
+		p.Errorf("%s %s.%s answers %s, want %s", path, iface, m.Name, got, answers.String())
 	}
 	if iface == dbusapi.Peer {
 		return
