@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/google/go-cmp/cmp"
 
 	"mihf.dev/clients/broadcast"
+	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/dbusfront"
 	"mihf.dev/proto/conv"
@@ -298,5 +301,52 @@ func TestDeliveryIsASubscribeResponse(t *testing.T) {
 	}
 	if !kinds["snapshot"] || !kinds["event"] || !kinds["previous"] {
 		t.Errorf("only %v came", fmt.Sprint(kinds))
+	}
+}
+
+// "The answer to a registration comes before the flow's first hint", however soon that is.
+func TestAnswerComesBeforeTheHint(t *testing.T) {
+	w := newBed(t, nil)
+	w.see(wlan, facts(true))
+	var sensor sync.WaitGroup
+	defer sensor.Wait()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	sensor.Go(func() {
+		for up := false; ctx.Err() == nil; up = !up {
+			w.see(wlan, facts(up))
+			time.Sleep(200 * time.Microsecond)
+		}
+	})
+	c := daemons.DialBus(t, w.bus, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()))
+	heard := make(chan *dbus.Signal, 1<<12)
+	c.Signal(heard)
+	call := func(method string, arg any) *dbus.Call {
+		return c.Object(dbusapi.Name, dbusapi.Root).CallWithContext(t.Context(), dbusapi.BrokerInterface+"."+method, 0, arg)
+	}
+	spec := map[string]dbus.Variant{"link": dbus.MakeVariant(string(wlan)), "late_freeze": dbus.MakeVariant(true)}
+	for range 50 {
+		var reg map[string]dbus.Variant
+		answer := call("RegisterFlow", spec)
+		if err := answer.Store(&reg); err != nil {
+			t.Fatal(err)
+		}
+		flow := reg["flow"].Value().(string)
+		for first := (*dbus.Signal)(nil); first == nil; {
+			select {
+			case s := <-heard:
+				if s.Path == dbusapi.FlowPath(mihf.FlowID(flow)) && s.Name == dbusapi.FlowInterface+".Freeze" {
+					first = s
+				}
+			case <-time.After(patient):
+				t.Fatal("the flow was not frozen")
+			}
+			if first != nil && first.Sequence < answer.ResponseSequence {
+				t.Fatalf("the hint came as message %d, the answer as %d", first.Sequence, answer.ResponseSequence)
+			}
+		}
+		if err := call("UnregisterFlow", flow).Err; err != nil {
+			t.Fatal(err)
+		}
 	}
 }
