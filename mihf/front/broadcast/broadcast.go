@@ -43,15 +43,14 @@ const batch = 64
 // closed as slow is resumed.
 func Run(ctx context.Context, b front.Broker, who mihf.Caller, send func(Message)) error {
 	r := reader{send: send}
-	for {
-		err := r.read(ctx, b, who)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case !errors.Is(err, mihf.ErrSlow):
-			return fmt.Errorf("reading what the broker publishes: %w", err)
-		}
+	err := mihf.ErrSlow // until the first subscription
+	for errors.Is(err, mihf.ErrSlow) && ctx.Err() == nil {
+		err = r.read(ctx, b, who)
 	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("reading what the broker publishes: %w", err)
 }
 
 type reader struct {
