@@ -61,7 +61,7 @@ func TestLossIsSeen(t *testing.T) {
 		var chains front.Chains
 		chains.Break(rapid.Uint64Range(0, 5).Draw(rt, "begun at"))
 		reached := rapid.Uint64Range(5, 15).Draw(rt, "reached")
-		live := make(chan broadcast.Live, 64)
+		live := make(chan broadcast.Live, 128) // more than are sent
 		lostOn, seen := map[string]bool{}, map[string]uint64{}
 		var want []uint64
 		for sequence := uint64(6); sequence < 40; sequence++ {
@@ -89,7 +89,7 @@ func TestLossIsSeen(t *testing.T) {
 				want = append(want, sequence)
 			}
 		}
-		end := mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{Boot: boot, Sequence: 1000, Link: "end"}}
+		end := mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{Boot: boot, Sequence: 1000, Link: "end", Kind: mihf.LinkUp}}
 		live <- broadcast.Live{Delivery: end} // behind a loss it is not reached
 		s := broadcast.New(broadcast.Options{
 			Request: mihf.SubscribeRequest{Hints: true, After: reached}, Boot: boot, Reached: reached, Live: live,
