@@ -50,7 +50,7 @@ func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
 	}
 	a := &attachment{c: c, session: rand.Text(), node: node, heard: make(chan *nats.Msg, maxHints), done: make(chan struct{})}
 	a.l.cut = a.finish
-	sub, err := c.conn.ChanSubscribe(c.conn.NewInbox(), a.heard)
+	sub, err := c.conn().ChanSubscribe(c.conn().NewInbox(), a.heard)
 	if err != nil {
 		return nil, c.errorOf(opening, err)
 	}
@@ -83,8 +83,8 @@ func (a *attachment) live() {
 
 // letGo tells the daemon that a session is over. If that is lost the session lapses.
 func (c *Client) letGo(node mihf.NodeID, session string) {
-	if m, err := c.message(node, &ask{op: natsproto.OpUnregister, session: session}); err == nil && c.conn.IsConnected() {
-		_ = c.conn.PublishMsg(m)
+	if m, err := c.message(node, &ask{op: natsproto.OpUnregister, session: session}); err == nil && c.conn().IsConnected() {
+		_ = c.conn().PublishMsg(m)
 	}
 }
 
@@ -229,7 +229,7 @@ func (a *attachment) Acknowledge(k mihf.Ack) error {
 	if err != nil {
 		return err
 	}
-	return a.c.errorOf(a.ctx, a.c.conn.PublishMsg(m))
+	return a.c.errorOf(a.ctx, a.c.conn().PublishMsg(m))
 }
 
 // Done is closed when the attachment has ended.

@@ -52,7 +52,8 @@ const (
 // Client is a connection to a broker by way of a NATS server. See [clients.Client].
 type Client struct {
 	o       Options
-	conn    *nats.Conn
+	set     nats.Options
+	link    atomic.Pointer[nats.Conn]
 	clock   clock.Clock
 	way     way
 	skipped atomic.Uint64
@@ -60,6 +61,8 @@ type Client struct {
 
 	life context.Context // ends with Close
 	end  context.CancelFunc
+
+	closing sync.Mutex // held while connecting again, and while closing
 
 	mu        sync.Mutex // guards the following
 	node      mihf.NodeID
@@ -78,9 +81,9 @@ func Dial(servers string, o Options) (*Client, error) {
 	}
 	c := &Client{o: o, clock: o.Clock, node: o.Node, listening: map[*listener]struct{}{}, changed: make(chan struct{})}
 	c.life, c.end = context.WithCancel(context.Background())
-	set, err := c.options(servers)
-	if err == nil {
-		c.conn, err = set.Connect()
+	var err error
+	if c.set, err = c.options(servers); err == nil {
+		err = c.connect()
 	}
 	if err != nil {
 		c.end()
@@ -88,6 +91,39 @@ func Dial(servers string, o Options) (*Client, error) {
 	}
 	return c, nil
 }
+
+// connect makes the connection. Where the library gives it up later, as some errors of a
+// server make it, it is made anew.
+func (c *Client) connect() error {
+	made := make(chan struct{})
+	defer close(made)
+	set := c.set
+	set.ClosedCB = func(gone *nats.Conn) {
+		<-made
+		if c.life.Err() == nil && c.link.Load() == gone {
+			c.disconnected()
+			time.AfterFunc(maxWait/4, c.again)
+		}
+	}
+	conn, err := set.Connect()
+	if err != nil {
+		return err
+	}
+	c.link.Store(conn)
+	c.change()
+	return nil
+}
+
+// again connects until that goes well or the client is closed.
+func (c *Client) again() {
+	c.closing.Lock()
+	defer c.closing.Unlock()
+	if c.life.Err() == nil && c.connect() != nil {
+		time.AfterFunc(maxWait, c.again)
+	}
+}
+
+func (c *Client) conn() *nats.Conn { return c.link.Load() }
 
 func where(servers string, o *Options) string {
 	if o.InProcess != nil {
@@ -154,13 +190,15 @@ func (c *Client) RefusedAcks() uint64 { return c.refused.Load() }
 // Close ends the connection and, with mihf.ErrClosed, everything on it.
 func (c *Client) Close() error {
 	c.end()
+	c.closing.Lock() // nothing is connected any more
+	defer c.closing.Unlock()
 	c.mu.Lock()
 	open := c.take(nil)
 	c.mu.Unlock()
 	for _, l := range open {
 		l.cut(mihf.ErrClosed)
 	}
-	c.conn.Close()
+	c.conn().Close()
 	return nil
 }
 
@@ -256,7 +294,7 @@ func (c *Client) connected(ctx context.Context) error {
 		c.mu.Lock()
 		changed := c.changed
 		c.mu.Unlock()
-		if c.conn.IsConnected() {
+		if c.conn().IsConnected() {
 			return nil
 		}
 		if c.life.Err() != nil {
@@ -276,7 +314,7 @@ func (c *Client) away(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 		return cause
 	}
-	why := c.conn.LastError()
+	why := c.conn().LastError()
 	if errors.Is(why, nats.ErrAuthorization) {
 		return fmt.Errorf("%w: the NATS server does not let us in: %w", mihf.ErrPermission, why)
 	}
@@ -368,7 +406,7 @@ func (c *Client) call(ctx context.Context, a ask, answer proto.Message) (natspro
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.conn.RequestMsgWithContext(own, m)
+	r, err := c.conn().RequestMsgWithContext(own, m)
 	if err != nil {
 		return nil, c.errorOf(own, err)
 	}

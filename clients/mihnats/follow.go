@@ -125,7 +125,7 @@ type past struct {
 
 // catchUp asks for what was published already.
 func (c *Client) catchUp(ctx context.Context, node mihf.NodeID, req *mihf.SubscribeRequest) (p past, err error) {
-	sub, err := c.conn.SubscribeSync(c.conn.NewInbox())
+	sub, err := c.conn().SubscribeSync(c.conn().NewInbox())
 	if err != nil {
 		return p, c.errorOf(ctx, err)
 	}
@@ -138,7 +138,7 @@ func (c *Client) catchUp(ctx context.Context, node mihf.NodeID, req *mihf.Subscr
 		return p, err
 	}
 	m.Reply = sub.Subject
-	if err := c.conn.PublishMsg(m); err != nil {
+	if err := c.conn().PublishMsg(m); err != nil {
 		return p, c.errorOf(ctx, err)
 	}
 	var parts parts
@@ -300,7 +300,7 @@ func (h *hearing) reason() error { return h.why }
 
 func (h *hearing) listen(subjects []string) error {
 	for _, subject := range subjects {
-		sub, err := h.c.conn.ChanSubscribe(subject, h.heard)
+		sub, err := h.c.conn().ChanSubscribe(subject, h.heard)
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func (r *pastReader) next(ctx context.Context) (items []Past, more bool, err err
 	if err != nil {
 		return nil, false, err
 	}
-	sub, err := r.c.conn.SubscribeSync(r.c.conn.NewInbox())
+	sub, err := r.c.conn().SubscribeSync(r.c.conn().NewInbox())
 	if err != nil {
 		return nil, false, r.c.errorOf(ctx, err)
 	}
@@ -89,7 +89,7 @@ func (r *pastReader) next(ctx context.Context) (items []Past, more bool, err err
 	if err != nil {
 		return nil, false, fmt.Errorf("history: %w", err)
 	}
-	if err := r.c.conn.PublishRequest(natsproto.StreamRead(node), sub.Subject, body); err != nil {
+	if err := r.c.conn().PublishRequest(natsproto.StreamRead(node), sub.Subject, body); err != nil {
 		return nil, false, r.c.errorOf(ctx, err)
 	}
 	seen := 0

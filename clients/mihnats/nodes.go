@@ -29,12 +29,12 @@ func (c *Client) Nodes(ctx context.Context) ([]mihf.NodeID, error) {
 	if err := c.connected(own); err != nil {
 		return nil, err
 	}
-	sub, err := c.conn.SubscribeSync(c.conn.NewInbox())
+	sub, err := c.conn().SubscribeSync(c.conn().NewInbox())
 	if err != nil {
 		return nil, c.errorOf(own, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // ends with its connection otherwise
-	if err := c.conn.PublishRequest(natsproto.Nodes, sub.Subject, nil); err != nil {
+	if err := c.conn().PublishRequest(natsproto.Nodes, sub.Subject, nil); err != nil {
 		return nil, c.errorOf(own, err)
 	}
 	var nodes []mihf.NodeID

@@ -32,7 +32,7 @@ func (c *Client) Record(ctx context.Context, write func(*mihf.Observation) error
 	if err != nil {
 		return 0, err
 	}
-	sub, err := c.conn.SubscribeSync(c.conn.NewInbox())
+	sub, err := c.conn().SubscribeSync(c.conn().NewInbox())
 	if err != nil {
 		return 0, c.errorOf(opening, err)
 	}

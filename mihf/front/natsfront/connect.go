@@ -1,16 +1,19 @@
 package natsfront
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
 	"mihf.dev/mihf"
+	"mihf.dev/proto/natsproto"
 )
 
 // External says how to reach a server that is there already.
@@ -62,33 +65,98 @@ func keyOption(pair nkeys.KeyPair) (nats.Option, error) {
 	return nats.Nkey(public, pair.Sign), nil
 }
 
-// connect makes the connections: one that publishes, and one that answers. On a server that
-// is not the daemon's own they are the same.
-func (s *Server) connect() (pub, svc *nats.Conn, err error) {
+// link is the connections: one that publishes, and one that answers. On a server that is not
+// the daemon's own they are the same.
+type link struct {
+	pub, svc *nats.Conn
+	gone     chan struct{} // full when the library gave one of them up
+}
+
+func (l *link) close() {
+	l.pub.Close()
+	l.svc.Close()
+}
+
+func (s *Server) pub() *nats.Conn { return s.link.Load().pub }
+func (s *Server) svc() *nats.Conn { return s.link.Load().svc }
+
+// join makes the connections and listens for requests.
+func (s *Server) join() error {
+	l := &link{gone: make(chan struct{}, 1)}
+	if err := s.connect(l); err != nil {
+		return err
+	}
+	s.link.Store(l)
+	for _, subject := range []string{natsproto.Services(s.node), natsproto.Nodes} {
+		if _, err := l.svc.Subscribe(subject, s.arrived); err != nil {
+			l.close()
+			return fmt.Errorf("NATS: %s: %w", subject, err)
+		}
+	}
+	return nil
+}
+
+// rejoin makes the connections anew when the library has given one of them up: some errors
+// of a server end them for good.
+func (s *Server) rejoin(ctx context.Context) {
+	for tries := 0; ; tries++ {
+		l := s.link.Load()
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.gone:
+		}
+		s.log.Warn("NATS connection given up; it is made anew", "error", errors.Join(l.pub.LastError(), l.svc.LastError()))
+		l.close()
+		timer := time.NewTimer(delay(tries))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if err := s.join(); err != nil {
+			s.log.Warn("NATS connection not made", "error", err)
+			select { // again
+			case l.gone <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (s *Server) connect(l *link) (err error) {
+	own := []nats.Option{nats.ClosedHandler(func(*nats.Conn) {
+		select {
+		case l.gone <- struct{}{}:
+		default:
+		}
+	})}
+	told := append(slices.Clone(own), nats.ConnectHandler(s.connected), nats.ReconnectHandler(s.connected))
 	if s.own == nil {
 		x := s.o.External
-		own := append([]nats.Option(nil), x.Auth...)
+		told = append(told, x.Auth...)
 		if x.TLS != nil {
-			own = append(own, nats.Secure(x.TLS))
+			told = append(told, nats.Secure(x.TLS))
 		}
-		pub, err = s.dial(x.Servers, append(own, nats.ConnectHandler(s.connected), nats.ReconnectHandler(s.connected)))
-		return pub, pub, err
+		l.pub, err = s.dial(x.Servers, told)
+		l.svc = l.pub
+		return err
 	}
 	key, err := keyOption(s.own.publisher)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	pub, err = s.dial(nil, []nats.Option{nats.InProcessServer(s.own.server), key, nats.ConnectHandler(s.connected), nats.ReconnectHandler(s.connected)})
-	if err != nil {
-		return nil, nil, err
+	if l.pub, err = s.dial(nil, append(told, nats.InProcessServer(s.own.server), key)); err != nil {
+		return err
 	}
 	if key, err = keyOption(s.own.answerer); err == nil {
-		svc, err = s.dial(nil, []nats.Option{nats.InProcessServer(s.own.server), key})
+		l.svc, err = s.dial(nil, append(own, nats.InProcessServer(s.own.server), key))
 	}
 	if err != nil {
-		pub.Close()
+		l.pub.Close()
 	}
-	return pub, svc, err
+	return err
 }
 
 func (s *Server) dial(servers []string, own []nats.Option) (*nats.Conn, error) {

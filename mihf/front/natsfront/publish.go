@@ -16,8 +16,8 @@ import (
 // for nobody but the connection's own writer.
 func (s *Server) publish(m *nats.Msg) error {
 	err := nats.ErrDisconnected
-	if s.pub.IsConnected() {
-		err = s.pub.PublishMsg(m)
+	if s.pub().IsConnected() {
+		err = s.pub().PublishMsg(m)
 	}
 	if err != nil {
 		s.counts.dropped.Add(1)
@@ -98,7 +98,7 @@ func (s *Server) sync(t natsproto.Type) {
 // deliver publishes on the inbox that a client named.
 func (s *Server) deliver(subject string, e *natsproto.Envelope, bytes []byte) error {
 	e.At = s.broker.Now()
-	room := max(int(s.pub.MaxPayload())-maxHeader, minPart)
+	room := max(int(s.pub().MaxPayload())-maxHeader, minPart)
 	parts := max((len(bytes)+room-1)/room, 1)
 	for n := range parts {
 		part := bytes[n*room : min((n+1)*room, len(bytes))]

@@ -88,7 +88,7 @@ func (s *Server) do(j *job) {
 		return
 	}
 	bytes, contentType, err := c.Answer.Encode(answer)
-	if err == nil && len(bytes) > int(s.svc.MaxPayload())-maxHeader {
+	if err == nil && len(bytes) > int(s.svc().MaxPayload())-maxHeader {
 		err = fmt.Errorf("%w: the answer has %d octets, more than the NATS server takes; %s gives it in parts", mihf.ErrLimit, len(bytes), natsproto.OpResume)
 	}
 	if err != nil {
@@ -347,7 +347,7 @@ func (s *Server) answer(j *job, contentType string, bytes []byte, h natsproto.He
 	if b := mihf.BootID(s.boot.Load()); b != 0 {
 		h[natsproto.HeaderBoot] = []string{b.String()}
 	}
-	if !s.svc.IsConnected() || s.svc.PublishMsg(&nats.Msg{Subject: to, Header: h, Data: bytes}) != nil {
+	if !s.svc().IsConnected() || s.svc().PublishMsg(&nats.Msg{Subject: to, Header: h, Data: bytes}) != nil {
 		s.counts.dropped.Add(1)
 	}
 }

@@ -3,14 +3,11 @@ package natsfront
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front"
@@ -80,8 +77,8 @@ type Server struct {
 	begun  chan struct{} // closed when the broker is being read
 	first  sync.Once     // closes begun
 
-	pub, svc *nats.Conn    // set by Run before anything uses them
-	boot     atomic.Uint32 // of the broker's run; 0: not yet known
+	link atomic.Pointer[link] // set by Run before anything uses it
+	boot atomic.Uint32        // of the broker's run; 0: not yet known
 
 	mu        sync.Mutex // guards condition
 	condition mihf.SensorCondition
@@ -175,7 +172,7 @@ func (s *Server) Counts() Counts {
 	}
 	select {
 	case <-s.ready:
-		n.Connected = s.pub.IsConnected()
+		n.Connected = s.pub().IsConnected()
 	default:
 	}
 	return n
@@ -192,26 +189,20 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		defer s.own.stop()
 	}
-	var err error
-	if s.pub, s.svc, err = s.connect(); err != nil {
-		return err
-	}
-	defer s.pub.Close()
-	defer s.svc.Close()
 	// Feeds and sessions outlive ctx: the broker ends them when it has said its last.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	var reading, serving sync.WaitGroup
 	s.sessions.life, s.sessions.readers = life, &reading
-	for _, subject := range []string{natsproto.Services(s.node), natsproto.Nodes} {
-		if _, err := s.svc.Subscribe(subject, s.arrived); err != nil {
-			return fmt.Errorf("NATS: %s: %w", subject, err)
-		}
+	if err := s.join(); err != nil {
+		return err
 	}
+	defer func() { s.link.Load().close() }()
 	for range workers {
 		serving.Go(func() { s.queue.serve(s.do) })
 	}
 	serving.Go(func() { s.present(ctx) })
+	serving.Go(func() { s.rejoin(ctx) })
 	reading.Go(func() { s.broadcast(life) })
 	s.await(ctx)
 	close(s.ready)
@@ -232,7 +223,7 @@ func (s *Server) await(ctx context.Context) {
 	case <-s.begun:
 	case <-ctx.Done():
 	}
-	if err := s.svc.FlushTimeout(startTimeout); err != nil {
+	if err := s.svc().FlushTimeout(startTimeout); err != nil {
 		s.log.Warn("the embedded NATS server is slow to take us", "error", err)
 	}
 }
@@ -251,10 +242,10 @@ func (s *Server) finish(reading *sync.WaitGroup, end context.CancelFunc) {
 	end()
 	<-said
 	s.sync(natsproto.TypeEnd)
-	if !s.pub.IsConnected() {
+	if !s.pub().IsConnected() {
 		return
 	}
-	if err := s.pub.FlushTimeout(s.o.Grace); err != nil {
+	if err := s.pub().FlushTimeout(s.o.Grace); err != nil {
 		s.log.Warn("the last messages may not have reached the NATS server", "error", err)
 	}
 }
@@ -288,8 +279,8 @@ func (s *Server) present(ctx context.Context) {
 		case <-ticker.C:
 			s.sync(natsproto.TypeAlive)
 		}
-		if !kept && s.pub.IsConnected() {
-			err := keepHistory(ctx, s.pub, s.node, history)
+		if !kept && s.pub().IsConnected() {
+			err := keepHistory(ctx, s.pub(), s.node, history)
 			if kept = err == nil; !kept {
 				s.log.Warn("no history is kept", "error", err)
 			}

@@ -110,7 +110,7 @@ func (s *Server) inSession(c *call) (proto.Message, natsproto.Header, error) {
 	case natsproto.OpUpdate:
 		err = update(c, x)
 	case natsproto.OpUnregister:
-		err = unregister(c, x)
+		err = s.unregister(c, x)
 	case natsproto.OpAck:
 		if err = acknowledge(c, x); err != nil && c.msg.Reply == "" {
 			s.failed(x, err)
@@ -271,8 +271,9 @@ func update(c *call, x *session) error {
 }
 
 // unregister ends the registration of a flow or, where none is named, the session.
-func unregister(c *call, x *session) error {
+func (s *Server) unregister(c *call, x *session) error {
 	if len(c.msg.Data) == 0 || x.at == nil {
+		s.sessions.remove(x)
 		x.end()
 		return nil
 	}

@@ -1,0 +1,137 @@
+package natsfront
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"mihf.dev/mihf"
+	"mihf.dev/proto/natsproto"
+)
+
+// place returns an address that nobody listens on.
+func place(t *testing.T) (host string, port int) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	a, ok := l.Addr().(*net.TCPAddr)
+	if !ok {
+		t.Fatal("no TCP address")
+	}
+	return "127.0.0.1", a.Port
+}
+
+// outside starts a server as it might be outside.
+func outside(t *testing.T, host string, port int) (stop func()) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: host, Port: port, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(patient) {
+		t.Fatal("the server is not ready")
+	}
+	stop = func() { s.Shutdown(); s.WaitForShutdown() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// "The daemon is ready, and everything else goes on, whatever NATS does"; nothing waits in a
+// buffer for a server that is away, and when it is back all are told to read the state again.
+func TestServerAway(t *testing.T) {
+	host, port := place(t)
+	url := "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
+	w := newBed(t, Options{External: &External{Servers: []string{url}}, Identity: "alice"}) // ready: nobody is there
+	if c := w.front.Condition(); c.Condition != mihf.ConditionStarting || c.Text == "" {
+		t.Errorf("condition %+v", c)
+	}
+	w.see(facts(true))
+	w.until("what was not published is counted", func() bool { return w.front.Counts().Dropped > 0 })
+
+	stop := outside(t, host, port)
+	w.until("connected", func() bool { return w.front.Counts().Connected })
+	c, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	w.must(err)
+	t.Cleanup(c.Close)
+	in := w.subscribe(c, "mih.v1.>")
+	w.see(facts(false))
+	down := natsproto.Event(node, wlan, mihf.LinkDown)
+	w.heard(in, down)
+
+	stop()
+	w.until("the loss is seen", func() bool { return !w.front.Counts().Connected })
+	w.until("its condition says so", func() bool {
+		c := w.front.Condition()
+		return c.Condition == mihf.ConditionDegraded && c.Text != ""
+	})
+	dropped := w.front.Counts().Dropped
+	w.see(facts(true)) // while it is away
+	w.until("it is dropped", func() bool { return w.front.Counts().Dropped > dropped })
+
+	outside(t, host, port)
+	up := natsproto.Event(node, wlan, mihf.LinkUp)
+	for _, subject := range w.heard(in, natsproto.Sync(node)) {
+		if subject == up {
+			t.Error("what happened while the server was away is replayed")
+		}
+	}
+	w.until("connected again", func() bool { return w.front.Counts().Connected && c.IsConnected() })
+	w.must(c.FlushWithContext(w.ctx))
+	w.see(facts(false))
+	w.heard(in, down)
+	w.until("its condition says so", func() bool { return w.front.Condition().Condition == mihf.ConditionOK })
+}
+
+// heard reads up to a message on the subject, and returns those before it.
+func (w *bed) heard(in *nats.Subscription, subject string) (before []string) {
+	w.Helper()
+	for {
+		m, err := in.NextMsgWithContext(w.ctx)
+		if err != nil {
+			w.Fatalf("%s was not heard: %v; %v", subject, err, before)
+		}
+		if m.Subject == subject {
+			return before
+		}
+		before = append(before, m.Subject)
+	}
+}
+
+// A connection that the library has given up is made anew.
+func TestGivenUp(t *testing.T) {
+	w := newBed(t, embeddedOptions())
+	c := w.dial("alice")
+	w.good(w.ask(c, natsproto.OpSnapshot, nil, nil))
+	for _, close := range []func(){w.front.svc().Close, w.front.pub().Close} {
+		was := w.front.link.Load()
+		close()
+		w.until("another one is there", func() bool { return w.front.link.Load() != was && w.front.Counts().Connected })
+		w.until("it answers", func() bool {
+			m, err := c.RequestWithContext(w.ctx, natsproto.Service(node, natsproto.OpSnapshot), nil)
+			return err == nil && natsproto.Refused(natsproto.Header(m.Header), m.Data) == nil
+		})
+	}
+}
+
+// The end does not wait for a server that is away.
+func TestEndWhileAway(t *testing.T) {
+	host, port := place(t)
+	w := newBed(t, Options{External: &External{Servers: []string{"nats://" + net.JoinHostPort(host, strconv.Itoa(port))}}})
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	w.stop()
+	select {
+	case <-w.ended:
+	case <-ctx.Done():
+		t.Error("it waits")
+	}
+}
