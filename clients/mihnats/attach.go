@@ -169,11 +169,8 @@ func (a *attachment) take(m *nats.Msg, d *mihf.Delivery) int {
 		return 0
 	default:
 	}
-	if *d, err = a.c.decode(&e, m.Data); err != nil || !known(d) {
+	if *d, err = a.c.decode(&e, m.Data); err != nil {
 		a.c.skipped.Add(1)
-		if err == nil {
-			a.last = d.Sequence()
-		}
 		return 0
 	}
 	if d.Kind == mihf.DeliverHint && d.Previous != a.last {
@@ -181,11 +178,23 @@ func (a *attachment) take(m *nats.Msg, d *mihf.Delivery) int {
 		return 0
 	}
 	a.last = d.Sequence()
+	if !known(d) {
+		return 0
+	}
 	return 1
 }
 
 // known reports whether a delivery is of a kind that we know.
-func known(d *mihf.Delivery) bool { return d.Kind != mihf.DeliverHint || d.Hint.Kind != 0 }
+func known(d *mihf.Delivery) bool {
+	switch d.Kind {
+	case mihf.DeliverHint:
+		return d.Hint.Kind != 0
+	case mihf.DeliverEvent:
+		return d.Event.Kind != 0
+	default:
+		return true
+	}
+}
 
 func (a *attachment) call(op string, body, answer proto.Message) error {
 	if err := a.Err(); err != nil {

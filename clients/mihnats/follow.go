@@ -121,6 +121,19 @@ type past struct {
 	items   []mihf.Delivery
 	boot    mihf.BootID
 	reached uint64
+	before  mihf.Opt[uint64] // what the next one follows, where others were passed over
+}
+
+// add takes one. What is of no kind that we know is passed over, and what follows it
+// follows what was before it.
+func (p *past) add(d *mihf.Delivery) {
+	if !known(d) {
+		p.before = mihf.Some(p.before.Or(d.Previous))
+		return
+	}
+	d.Previous = p.before.Or(d.Previous)
+	p.before = mihf.Opt[uint64]{}
+	p.items = append(p.items, *d)
 }
 
 // catchUp asks for what was published already.
@@ -178,27 +191,34 @@ func (c *Client) past(p *past, parts *parts, m *nats.Msg) (ended bool, err error
 		c.skipped.Add(1)
 		return false, nil //nolint:nilerr // counted; who follows sees by Previous that it is missing
 	}
-	if d.Kind != 0 {
-		p.items = append(p.items, d)
-	}
+	p.add(&d)
 	return false, nil
 }
 
-// decode reads a delivery whose type is said. One of a kind that is not known has none.
+// decode reads a delivery whose type is said. An event or hint of a kind that is not known
+// is counted and has none; its place in the order is known all the same.
 func (c *Client) decode(e *natsproto.Envelope, data []byte) (d mihf.Delivery, err error) {
 	d = mihf.Delivery{Previous: e.Previous, Conflated: e.Conflated}
 	dec := c.decoder(e)
 	switch e.Type {
 	case natsproto.TypeEvent:
 		var p mihv1.Event
-		if err = proto.Unmarshal(data, &p); err == nil {
-			d.Kind = mihf.DeliverEvent
+		d.Kind = mihf.DeliverEvent
+		if err = proto.Unmarshal(data, &p); err == nil && p.GetKind() == nil { // what a newer broker added
+			c.skipped.Add(1)
+			d.Event.Sequence, d.Event.Link = p.GetSequence(), mihf.LinkID(p.GetLink())
+			d.Event.Boot, err = mihf.ParseBootID(p.GetBootId())
+		} else if err == nil {
 			d.Event, err = dec.Event(&p)
 		}
 	case natsproto.TypeHint:
 		var p mihv1.Hint
-		if err = proto.Unmarshal(data, &p); err == nil {
-			d.Kind = mihf.DeliverHint
+		d.Kind = mihf.DeliverHint
+		if err = proto.Unmarshal(data, &p); err == nil && p.GetKind() == nil {
+			c.skipped.Add(1)
+			d.Hint.Sequence, d.Hint.Flow, d.Hint.Link = p.GetSequence(), mihf.FlowID(p.GetFlow()), mihf.LinkID(p.GetLink())
+			d.Hint.Boot, err = mihf.ParseBootID(p.GetBootId())
+		} else if err == nil {
 			d.Hint, err = dec.Hint(&p)
 		}
 	case natsproto.TypeSnapshot:
@@ -320,6 +340,7 @@ func (h *hearing) read(ctx context.Context) {
 		case <-h.done:
 			return
 		case <-ctx.Done():
+			h.cut(context.Cause(ctx))
 			return
 		case <-silence.C:
 			h.cut(fmt.Errorf("%w: the daemon has not been heard of for %v", mihf.ErrClosed, maxSilence))
@@ -369,6 +390,7 @@ func (h *hearing) take(ctx context.Context, m *nats.Msg) bool {
 		return true
 	case <-h.done:
 	case <-ctx.Done():
+		h.cut(context.Cause(ctx))
 	}
 	return false
 }

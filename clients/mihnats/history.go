@@ -3,6 +3,7 @@ package mihnats
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -95,11 +96,14 @@ func (r *pastReader) next(ctx context.Context) (items []Past, more bool, err err
 	seen := 0
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
+		if errors.Is(err, nats.ErrNoResponders) {
+			return items, false, fmt.Errorf("%w: no history of %s is kept; see [nats] history in its configuration", mihf.ErrNotFound, node)
+		}
 		if err != nil {
 			return items, false, r.c.errorOf(ctx, err)
 		}
 		if status := m.Header.Get(statusHeader); status != "" {
-			return items, seen == historyBatch, statusError(status, node)
+			return items, seen == historyBatch, statusError(status)
 		}
 		seen++
 		if p, ok := r.take(m); ok {
@@ -110,12 +114,9 @@ func (r *pastReader) next(ctx context.Context) (items []Past, more bool, err err
 
 // statusError says what a status of JetStream means; nil: the batch is complete, or there
 // is nothing.
-func statusError(status string, node mihf.NodeID) error {
-	switch status {
-	case "204", "404":
+func statusError(status string) error {
+	if status == "204" || status == "404" {
 		return nil
-	case "503":
-		return fmt.Errorf("%w: no history of %s is kept; see [nats] history in its configuration", mihf.ErrNotFound, node)
 	}
 	return fmt.Errorf("history: JetStream answers with status %s", status)
 }

@@ -111,9 +111,9 @@ func TestGivenUp(t *testing.T) {
 	w := newBed(t, embeddedOptions())
 	c := w.dial("alice")
 	w.good(w.ask(c, natsproto.OpSnapshot, nil, nil))
-	for _, close := range []func(){w.front.svc().Close, w.front.pub().Close} {
+	for _, of := range []func(*link) *nats.Conn{func(l *link) *nats.Conn { return l.svc }, func(l *link) *nats.Conn { return l.pub }} {
 		was := w.front.link.Load()
-		close()
+		of(was).Close()
 		w.until("another one is there", func() bool { return w.front.link.Load() != was && w.front.Counts().Connected })
 		w.until("it answers", func() bool {
 			m, err := c.RequestWithContext(w.ctx, natsproto.Service(node, natsproto.OpSnapshot), nil)
