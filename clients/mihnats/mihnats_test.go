@@ -81,10 +81,13 @@ func (w *bed) broker(boot mihf.BootID, of mihf.NodeID) (b *broker.Broker, stop f
 	return b, w.run(b.Run)
 }
 
-// front serves a broker over a server outside.
+// front serves a broker over a server outside, and waits until it does.
 func (w *bed) front(b *broker.Broker, url string) (f *natsfront.Server, stop func()) {
 	w.Helper()
-	return w.serve(natsfront.Options{Broker: b, External: &natsfront.External{Servers: []string{url}}})
+	f, stop = w.serve(natsfront.Options{Broker: b, External: &natsfront.External{Servers: []string{url}}})
+	c := w.dial(url, Options{Node: b.Node()})
+	w.until("the front answers", func() bool { _, err := c.Status(w.ctx); return err == nil })
+	return f, stop
 }
 
 // embedded serves a broker by a server in the process.
@@ -151,9 +154,9 @@ func (w *bed) until(what string, so func() bool) {
 
 // follow subscribes; each call of the result reads one delivery and checks it: of the kind,
 // and an event with the mark.
-func (w *bed) follow(c *Client, req mihf.SubscribeRequest) (want func(k mihf.DeliveryKind, mark int)) {
+func (w *bed) follow(c *Client) (want func(k mihf.DeliveryKind, mark int)) {
 	w.Helper()
-	feed, err := c.Follow(w.ctx, req)
+	feed, err := c.Follow(w.ctx, mihf.SubscribeRequest{})
 	w.must(err)
 	w.Cleanup(feed.Close)
 	buf := make([]mihf.Delivery, 1)
@@ -182,9 +185,8 @@ func TestFollowOverRestarts(t *testing.T) {
 	w.must(err)
 	b, stopBroker := w.broker(1, node)
 	f, stopFront := w.front(b, url)
-	w.until("the front is there", func() bool { return f.Counts().Connected })
 	c := w.dial(url, Options{})
-	want := w.follow(c, mihf.SubscribeRequest{})
+	want := w.follow(c)
 	want(mihf.DeliverSnapshot, 0)
 	mark(b, 1)
 	want(mihf.DeliverEvent, 1)
@@ -220,7 +222,7 @@ func TestLostMessage(t *testing.T) {
 	w := newBed(t)
 	b, _ := w.broker(1, node)
 	c := w.inside(w.embedded(b, nil))
-	want := w.follow(c, mihf.SubscribeRequest{})
+	want := w.follow(c)
 	want(mihf.DeliverSnapshot, 0)
 	c.mu.Lock()
 	listening := c.take(nil)
@@ -246,10 +248,9 @@ func TestUnreadable(t *testing.T) {
 	w := newBed(t)
 	url, _ := w.outside(0, nil)
 	b, _ := w.broker(1, node)
-	f, _ := w.front(b, url)
-	w.until("the front is there", func() bool { return f.Counts().Connected })
+	w.front(b, url)
 	c := w.dial(url, Options{Node: node})
-	want := w.follow(c, mihf.SubscribeRequest{})
+	want := w.follow(c)
 	want(mihf.DeliverSnapshot, 0)
 	by, err := nats.Connect(url) // this server lets everyone publish
 	w.must(err)
@@ -279,8 +280,7 @@ func TestUnknownKind(t *testing.T) {
 	w := newBed(t)
 	url, _ := w.outside(0, nil)
 	b, _ := w.broker(1, node)
-	f, _ := w.front(b, url)
-	w.until("the front is there", func() bool { return f.Counts().Connected })
+	w.front(b, url)
 	c := w.dial(url, Options{Node: node})
 	feed, err := c.Follow(w.ctx, mihf.SubscribeRequest{})
 	w.must(err)
@@ -316,8 +316,7 @@ func TestNodes(t *testing.T) {
 	}
 	for i, name := range []mihf.NodeID{"one", "t.w o"} {
 		b, _ := w.broker(mihf.BootID(i+1), name)
-		f, _ := w.front(b, url)
-		w.until("the front is there", func() bool { return f.Counts().Connected })
+		w.front(b, url)
 		if i == 0 {
 			w.until("it is found", func() bool { s, err := w.dial(url, Options{}).Snapshot(w.ctx); return err == nil && s.Node == name })
 		}
@@ -421,7 +420,7 @@ func TestGivenUp(t *testing.T) {
 	w := newBed(t)
 	b, _ := w.broker(1, node)
 	c := w.inside(w.embedded(b, nil))
-	want := w.follow(c, mihf.SubscribeRequest{})
+	want := w.follow(c)
 	want(mihf.DeliverSnapshot, 0)
 	c.conn().Close()
 	mark(b, 1)
@@ -436,8 +435,7 @@ func TestAttachmentEnds(t *testing.T) {
 	w := newBed(t)
 	url, stopServer := w.outside(0, nil)
 	b, _ := w.broker(1, node)
-	f, _ := w.front(b, url)
-	w.until("the front is there", func() bool { return f.Counts().Connected })
+	w.front(b, url)
 	c := w.dial(url, Options{Node: node})
 	at, err := c.Attach(w.ctx)
 	w.must(err)
@@ -553,8 +551,7 @@ func TestNoHistory(t *testing.T) {
 	w := newBed(t)
 	url, _ := w.outside(0, nil)
 	b, _ := w.broker(1, node)
-	f, _ := w.front(b, url)
-	w.until("the front is there", func() bool { return f.Counts().Connected })
+	w.front(b, url)
 	for _, err := range w.dial(url, Options{Node: node}).History(w.ctx, time.Now()) {
 		if !errors.Is(err, mihf.ErrNotFound) || !strings.Contains(err.Error(), "history") {
 			t.Error(err)
@@ -569,8 +566,7 @@ func TestLongSnapshot(t *testing.T) {
 	w := newBed(t)
 	url, _ := w.outside(0, func(o *server.Options) { o.MaxPayload = 32 << 10 })
 	b, _ := w.broker(1, node)
-	f, _ := w.front(b, url)
-	w.until("the front is there", func() bool { return f.Counts().Connected })
+	w.front(b, url)
 	c := w.dial(url, Options{Node: node})
 	at, err := c.Attach(w.ctx)
 	w.must(err)
@@ -585,7 +581,7 @@ func TestLongSnapshot(t *testing.T) {
 	if len(s.Flows) != flows {
 		t.Errorf("%d flows", len(s.Flows))
 	}
-	want := w.follow(c, mihf.SubscribeRequest{})
+	want := w.follow(c)
 	want(mihf.DeliverSnapshot, 0)
 }
 
