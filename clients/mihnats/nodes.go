@@ -20,6 +20,9 @@ const (
 	maxNodes = 4096
 )
 
+// ErrWhichNode says that more than one node is there and none was named.
+var ErrWhichNode = fmt.Errorf("%w: name the node that is meant", mihf.ErrInvalid)
+
 // Nodes asks which nodes are there, and waits until none has answered for a moment.
 func (c *Client) Nodes(ctx context.Context) ([]mihf.NodeID, error) {
 	own, cancel := c.during(ctx)
@@ -81,5 +84,5 @@ func (c *Client) nodeFor(ctx context.Context) (mihf.NodeID, error) {
 	for _, n := range nodes[:min(len(nodes), 20)] {
 		names = append(names, string(n))
 	}
-	return "", fmt.Errorf("%w: %d nodes are there, name one: %s", mihf.ErrInvalid, len(nodes), strings.Join(names, ", "))
+	return "", fmt.Errorf("%w: %d are there: %s", ErrWhichNode, len(nodes), strings.Join(names, ", "))
 }

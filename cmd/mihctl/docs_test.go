@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -78,8 +79,11 @@ func manual(t *testing.T, f *fixture) {
 				t.Skip("there is no dbus-daemon")
 			}
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(x.command, docBoot, boot))
-			cmd.Env = append(os.Environ(), "MIHF_ADDRESS=unix://"+f.socket, "MIHF_DBUS_ADDRESS="+f.bus, "GORACE=atexit_sleep_ms=0")
+			cmd.Env = append(os.Environ(), "MIHF_ADDRESS=unix://"+f.socket, "MIHF_DBUS_ADDRESS="+f.bus, "MIHF_NATS_ADDRESS="+f.nats, "GORACE=atexit_sleep_ms=0")
 			cmd.Dir = work(t)
+			if err := os.WriteFile(filepath.Join(cmd.Dir, "reader.pass"), []byte(readerSecret), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			out, _ := cmd.CombinedOutput() // what an error prints is in the manual, too
 			got := strings.Split(strings.TrimRight(strings.ReplaceAll(string(out), boot, docBoot), "\n"), "\n")
 			if i := mismatch(x.want, got); i >= 0 {

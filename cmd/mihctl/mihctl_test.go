@@ -41,8 +41,15 @@ type fixture struct {
 	prediction mihf.PredictionID // the one that came true
 	flow       mihf.FlowID
 
+	nats          string // URL
 	bus, emptyBus string // addresses: that of the daemon, and one without; "": there is none
 }
+
+// Secrets of the users of the NATS server: one who sees, and one who may do all.
+const (
+	readerSecret = "open sesame"
+	adminSecret  = "abracadabra"
+)
 
 // startDaemon returns a daemon that has seen the walk as the manual tells it.
 func startDaemon(t *testing.T, noBus error) *fixture {
@@ -80,6 +87,12 @@ func walked(t *testing.T, speed float64, noBus error) (*fixture, history) {
 		c.DBus.Bus = f.bus
 	}
 	c.Node.Name = "laptop"
+	if err := os.WriteFile(filepath.Join(dir, "users"), []byte("reader:"+readerSecret+"\nadmin:"+adminSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.NATS.Server, c.NATS.Listen, c.NATS.Users = config.NATSEmbedded, "127.0.0.1:0", filepath.Join(dir, "users")
+	c.NATS.History, c.NATS.HistoryDir = true, filepath.Join(dir, "history")
+	c.Access.Grants = []config.Grant{{NATSUsers: []string{"admin"}, Roles: []string{"see", "register-any", "command", "administer"}}}
 	clk := clock.Scaled(speed)
 	s := &sensor{clock: clk, walked: make(chan struct{}), begin: make(chan struct{})}
 	a, err := wiring.Assemble(&c, wiring.Options{Socket: f.socket, Clock: clk, Version: "1.2.3", Sensors: []sensors.Sensor{s}})
@@ -96,6 +109,8 @@ func walked(t *testing.T, speed float64, noBus error) (*fixture, history) {
 		}
 		_ = os.RemoveAll(dir)
 	})
+	<-a.NATS.Ready()
+	f.nats = "nats://" + a.NATS.Addr().String()
 	at := attachFlow(t, a.Broker.Broker, f)
 	t.Cleanup(at.Close)
 	close(s.begin)
@@ -216,6 +231,8 @@ func TestProgram(t *testing.T) {
 	noBus := daemons.InPath(t, "dbus-daemon")
 	f := startDaemon(t, noBus)
 	t.Run("scripts", func(t *testing.T) { scripts(t, f, "testdata", "") })
+	t.Run("commands over NATS", func(t *testing.T) { scripts(t, f, "testdata/fronts", "nats") })
+	t.Run("NATS", func(t *testing.T) { scripts(t, f, "testdata/nats", "nats") })
 	t.Run("commands over gRPC", func(t *testing.T) { scripts(t, f, "testdata/fronts", "grpc") })
 	for name, dir := range map[string]string{"commands over D-Bus": "testdata/fronts", "D-Bus": "testdata/dbus"} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +252,18 @@ func scripts(t *testing.T, f *fixture, dir, via string) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("MIHF_ADDRESS", "unix://"+f.socket)
 			e.Setenv("MIHF_DBUS_ADDRESS", f.bus)
+			e.Setenv("MIHF_NATS_ADDRESS", f.nats)
+			e.Setenv("NATS", f.nats)
+			e.Setenv("PASSWORD", "reader.pass")
+			if via == "nats" {
+				e.Setenv("MIHF_USER", "admin")
+				e.Setenv("MIHF_PASSWORD_FILE", "admin.pass")
+			}
+			for name, secret := range map[string]string{"reader.pass": readerSecret, "admin.pass": adminSecret + "\n"} {
+				if err := os.WriteFile(filepath.Join(e.WorkDir, name), []byte(secret), 0o600); err != nil {
+					return err
+				}
+			}
 			e.Setenv("MIHF_VIA", via)
 			e.Setenv("BUS", f.bus)
 			e.Setenv("EMPTY", f.emptyBus)

@@ -15,7 +15,7 @@ import (
 	"mihf.dev/mihf/daemon"
 )
 
-// TestTCP speaks to a daemon over mutual TLS.
+// TestTCP speaks to a daemon over mutual TLS, by gRPC and NATS. It keeps no history.
 func TestTCP(t *testing.T) {
 	dir := t.TempDir()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -32,6 +32,12 @@ func TestTCP(t *testing.T) {
 	c.GRPC.Cert, c.GRPC.Key = daemons.Identity(t, pems, "daemon", "127.0.0.1")
 	c.GRPC.ClientCA, _ = daemons.Identity(t, pems, "ours", "127.0.0.1")
 	daemons.Identity(t, pems, "stranger", "127.0.0.1")
+	n := &c.NATS
+	n.Server, n.Listen, n.Users = config.NATSEmbedded, "127.0.0.1:0", filepath.Join(dir, "users")
+	n.Cert, n.Key, n.CA = c.GRPC.Cert, c.GRPC.Key, c.GRPC.ClientCA
+	if err := os.WriteFile(n.Users, []byte("reader:"+readerSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	a, err := wiring.Assemble(&c, wiring.Options{Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
@@ -45,9 +51,14 @@ func TestTCP(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	<-a.NATS.Ready()
 	t.Run("scripts", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{Dir: "testdata/tls", Setup: func(e *testscript.Env) error {
 			e.Setenv("TCP", address)
+			e.Setenv("NATS", "tls://"+a.NATS.Addr().String())
+			if err := os.WriteFile(filepath.Join(e.WorkDir, "reader.pass"), []byte(readerSecret), 0o600); err != nil {
+				return err
+			}
 			e.Setenv("GORACE", "atexit_sleep_ms=0")
 			return os.CopyFS(e.WorkDir, os.DirFS(pems))
 		}})

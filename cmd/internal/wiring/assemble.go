@@ -10,6 +10,7 @@ import (
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
 	"mihf.dev/mihf/front/encoded"
+	"mihf.dev/mihf/front/natsfront"
 	"mihf.dev/sensors"
 )
 
@@ -34,8 +35,9 @@ func (o *Options) logger() *slog.Logger {
 // Assembly is a daemon that has not begun.
 type Assembly struct {
 	Broker *Reported
-	Socket string        // that the gRPC front listens on
-	Tasks  []daemon.Task // for daemon.Serve
+	Socket string            // that the gRPC front listens on
+	Tasks  []daemon.Task     // for daemon.Serve
+	NATS   *natsfront.Server // nil: there is to be none
 }
 
 // Assemble puts a daemon together. It fails where [Check] does.
@@ -75,7 +77,7 @@ func Assemble(c *config.Config, o Options) (*Assembly, error) {
 		a.Broker.AddCondition(dbus.Condition)
 		a.Tasks = append(a.Tasks, dbus)
 	}
-	if nats != nil {
+	if a.NATS = nats; nats != nil {
 		a.Broker.Add(natsCounters(nats))
 		a.Broker.AddCondition(nats.Condition)
 		a.Tasks = append(a.Tasks, nats)

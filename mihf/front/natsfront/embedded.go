@@ -82,14 +82,12 @@ func checkEmbedded(o *Embedded) error {
 }
 
 // permissions says what a user may do.
-func permissions(node mihf.NodeID, user string, g Grant, history bool) *server.Permissions {
+func permissions(node mihf.NodeID, user string, g Grant) *server.Permissions {
 	publish := []string{natsproto.Services(node), natsproto.Nodes}
 	hear := []string{natsproto.UserInbox(user) + ".>"}
 	if g.Events {
 		hear = append(hear, natsproto.Events(node), natsproto.Sync(node))
-		if history {
-			publish = append(publish, natsproto.StreamRead(node))
-		}
+		publish = append(publish, natsproto.StreamRead(node)) // where no history is kept nobody answers, which says so at once
 	}
 	if owner, known := g.Owner.Get(); known {
 		hear = append(hear, natsproto.OwnerHints(node, owner))
@@ -176,7 +174,7 @@ func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, erro
 // users, and one that answers, apart from them.
 func (e *embedded) addUsers(opts *server.Options, users, daemon *server.Account, grant func(mihf.Caller) Grant) error {
 	for _, u := range e.o.Users {
-		p := permissions(e.node, u.Name, grant(mihf.Caller{Front: "nats", Name: u.Name}), e.o.History != nil)
+		p := permissions(e.node, u.Name, grant(mihf.Caller{Front: "nats", Name: u.Name}))
 		if u.nkey() {
 			opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: u.Secret, Account: users, Permissions: p})
 		} else {

@@ -56,13 +56,15 @@ type Report struct {
 	Machine Machine `json:"machine"`
 	Fanout  Fanout  `json:"fanout"`
 	GRPC    *Front  `json:"grpc"` // Freeze to a client on a unix socket
-	NATS    *Front  `json:"nats"` // null: there is no such front
+	NATS    *Front  `json:"nats"` // Freeze to a client on a loopback socket of the embedded server
 	DBus    *Front  `json:"dbus"` // Freeze to a client on a private bus; null: there is no dbus-daemon
 
 	// Options.All
-	Stalled    *Stalled `json:"stalled,omitempty"`
-	Memory     *Memory  `json:"memory,omitempty"`      // of gRPC
-	DBusMemory *Memory  `json:"dbus_memory,omitempty"` // of D-Bus, without the bus
+	NATSInProcess *Front   `json:"nats_in_process,omitempty"` // Freeze to a client in the daemon's process
+	Stalled       *Stalled `json:"stalled,omitempty"`
+	Memory        *Memory  `json:"memory,omitempty"`      // of gRPC
+	NATSMemory    *Memory  `json:"nats_memory,omitempty"` // of NATS, with the embedded server
+	DBusMemory    *Memory  `json:"dbus_memory,omitempty"` // of D-Bus, without the bus
 }
 
 // Machine is where it was measured.
@@ -118,17 +120,19 @@ func (r *Report) parts(o *Options) []part {
 			return err
 		}},
 		front("gRPC", overGRPC, &r.GRPC),
+		front("NATS", overNATS, &r.NATS),
 		front("D-Bus", overDBus, &r.DBus),
 	}
 	if !o.All {
 		return parts
 	}
-	parts = append(parts, part{"a subscriber that stopped reading", func(ctx context.Context, o *Options) (err error) {
-		r.Stalled, err = stalled(ctx, o)
-		return err
-	}})
+	parts = append(parts, front("NATS in process", overNATSInProcess, &r.NATSInProcess),
+		part{"a subscriber that stopped reading", func(ctx context.Context, o *Options) (err error) {
+			r.Stalled, err = stalled(ctx, o)
+			return err
+		}})
 	if len(o.Server) > 0 {
-		parts = append(parts, crowd("gRPC", "grpc", o.Crowd, &r.Memory), crowd("D-Bus", "dbus", max(o.Crowd/desktops, 1), &r.DBusMemory))
+		parts = append(parts, crowd("gRPC", "grpc", o.Crowd, &r.Memory), crowd("NATS", "nats", o.Crowd, &r.NATSMemory), crowd("D-Bus", "dbus", max(o.Crowd/desktops, 1), &r.DBusMemory))
 	}
 	return parts
 }

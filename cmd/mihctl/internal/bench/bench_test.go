@@ -48,25 +48,25 @@ func TestRun(t *testing.T) {
 	if r.Fanout.Missed != 0 || r.Stalled.Missed != 0 {
 		t.Errorf("missed: %+v %+v", r.Fanout, r.Stalled)
 	}
-	for name, f := range map[string]*Front{"gRPC": r.GRPC, "D-Bus": r.DBus} {
+	for name, f := range map[string]*Front{"gRPC": r.GRPC, "NATS": r.NATS, "D-Bus": r.DBus, "NATS in process": r.NATSInProcess} {
 		if f == nil || f.Missed != 0 || f.Bytes == 0 {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	for name, m := range map[string]*Memory{"gRPC": r.Memory, "D-Bus": r.DBusMemory} {
+	for name, m := range map[string]*Memory{"gRPC": r.Memory, "NATS": r.NATSMemory, "D-Bus": r.DBusMemory} {
 		if m == nil || m.MissedHints != 0 || m.IdleMiB <= 0 {
 			t.Errorf("memory of %s: %+v", name, m)
 		}
 	}
-	if len(told) != 6 {
-		t.Errorf("told %q, want the six parts", told)
+	if len(told) != 9 {
+		t.Errorf("told %q, want the nine parts", told)
 	}
 	b, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
-		Fanout, GRPC, DBus map[string]float64
+		Fanout, GRPC, NATS, DBus map[string]float64
 	}
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, k := range []string{"ours_p50_us", "bare_p50_us", "ours_p99_us", "ratio_p50"} {
-		for name, front := range map[string]map[string]float64{"grpc": got.GRPC, "dbus": got.DBus} {
+		for name, front := range map[string]map[string]float64{"grpc": got.GRPC, "nats": got.NATS, "dbus": got.DBus} {
 			if front[k] <= 0 {
 				t.Errorf("%s.%s is %v", name, k, front[k])
 			}
@@ -100,7 +100,7 @@ func TestRunWithoutBus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(b), `"dbus":null`) {
+	if r.NATS == nil || !strings.Contains(string(b), `"dbus":null`) {
 		t.Errorf("%s", b)
 	}
 }
@@ -147,8 +147,12 @@ func TestTable(t *testing.T) {
 		Machine: Machine{CPU: "a CPU", Processors: 2, Kernel: "6.1", Go: "go1.26", At: time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), Seconds: 30},
 		Fanout:  Fanout{GoroutineP99: 90, BareP99: 100, RatioP99: 0.9, CallbackP99: 20, Deliveries: 4.2e7, SubscriberCount: 100},
 		GRPC:    &Front{OursP50: 40, BareP50: 32, RatioP50: 1.25},
+		NATS:    &Front{OursP50: 60, BareP50: 50, RatioP50: 1.2},
 		Stalled: &Stalled{Neighbours: 49, WithP99: 300, WithoutP99: 310, RatioP99: 0.97, WorstP99: 700},
 		Memory:  &Memory{IdleMiB: 20, OwnConnection: 40, SharedConnection: 20, HintsEach: 5, Subscribers: 1000},
+
+		NATSInProcess: &Front{OursP50: 30, BareP50: 25, RatioP50: 1.2},
+		NATSMemory:    &Memory{IdleMiB: 35, OwnConnection: 50, SharedConnection: 10, HintsEach: 5, Subscribers: 1000},
 	}
 	var b strings.Builder
 	if err := r.WriteTable(&b); err != nil {

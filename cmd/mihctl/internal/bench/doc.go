@@ -8,7 +8,9 @@
 //   - What is measured goes the whole way: from Observe through the engine to who is told.
 //     Deliveries that did not come are counted, not left out.
 //   - The default run takes less than 15 s for the fan-out and less than 25 s for each
-//     front. Options.All adds the subscriber that stopped reading and the memory.
+//     front. Options.All adds NATS without a socket, the subscriber that stopped reading and
+//     the memory.
+//   - What needs a program that is not there is left out, and that is said.
 //
 // # Limits
 //

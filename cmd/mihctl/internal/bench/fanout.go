@@ -157,9 +157,9 @@ func start(ctx context.Context) (*started, error) {
 
 var inproc = mihf.Caller{Front: "inproc", UID: mihf.Some(uint32(0))}
 
-// users lets everyone see everything.
+// users lets everyone see everything, and the user of the NATS fronts have flows.
 func users() *access.Table {
-	return access.New(0, access.Of(access.See, access.RegisterOwn, access.RegisterAny))
+	return access.New(0, access.Of(access.See, access.RegisterOwn, access.RegisterAny), access.Grant{NATSUsers: []string{natsUser}, AsUID: mihf.Some(uint32(65534))})
 }
 
 var heard = &mihf.Detected{PoA: "02:00:00:00:00:01"}

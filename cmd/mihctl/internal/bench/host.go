@@ -33,7 +33,7 @@ func (h host) in(dir string) func(context.Context, *started, *sync.WaitGroup) (c
 }
 
 // hosts are the fronts by their names.
-var hosts = map[string]host{"grpc": hostGRPC, "dbus": hostDBus}
+var hosts = map[string]host{"grpc": hostGRPC, "nats": hostNATS, "dbus": hostDBus}
 
 // ServeMemory is the server whose memory is measured: a broker with a front, a flow whose
 // link is lost and comes back, 10 events/s in all. What it needs of the file system is in

@@ -20,13 +20,18 @@ func (r *Report) WriteTable(w io.Writer) error {
 	row("", "ours", "bare", "ratio", "target")
 	r.Fanout.rows(row)
 	r.GRPC.rows("gRPC", row)
+	r.NATS.rows("NATS", row)
 	r.DBus.rows("D-Bus", row)
+	if r.NATSInProcess != nil {
+		r.NATSInProcess.rows("NATS in process", row)
+	}
 	if s := r.Stalled; s != nil {
 		row(fmt.Sprintf("1 of %d stopped reading: the others' p99", s.Neighbours+1), micros(s.WithP99), micros(s.WithoutP99), number(s.RatioP99), "within the noise")
 		row("  the worst of them", micros(s.WorstP99), "", "", "2 ms")
 		row("  missed", fmt.Sprint(s.Missed), "", "", "0")
 	}
 	r.Memory.rows("gRPC", "30 MiB", "48 KiB each", "24 KiB each", row)
+	r.NATSMemory.rows("NATS", "40 MiB", "", "", row)
 	r.DBusMemory.rows("D-Bus", "", "", "", row)
 	if err := t.Flush(); err != nil {
 		return err

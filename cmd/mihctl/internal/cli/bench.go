@@ -20,12 +20,12 @@ func (a *app) benchCommand() *cobra.Command {
 		Long: "bench measures a broker in this process: the fan-out to 100 subscribers, and a Freeze that is due to\n" +
 			"a client of each front. Ours and a bare counterpart that does the same work without a broker\n" +
 			"alternate in rounds; a ratio is the median of the rounds' ratios. It takes a minute and a half; --all\n" +
-			"adds a subscriber that stopped reading, and the memory of many subscribers.",
+			"adds NATS without a socket, a subscriber that stopped reading, and the memory of many subscribers.",
 		Args: wants(),
 		RunE: a.run(func(ctx context.Context, _ []string) error { return a.bench(ctx, o) }),
 	}
 	s := cmd.Flags()
-	s.BoolVar(&o.All, "all", false, "also the subscriber that stopped reading, and the memory")
+	s.BoolVar(&o.All, "all", false, "also NATS without a socket, the subscriber that stopped reading, and the memory")
 	s.IntVar(&o.Rounds, "rounds", 5, "rounds of each comparison")
 	return cmd
 }

@@ -32,6 +32,7 @@ type app struct {
 	via      string      // which front is spoken to
 	address  string
 	tls      struct{ cert, key, ca string } // PEM files
+	nats     natsFlags
 	json     bool
 	timeout  time.Duration
 	started  bool // a command was found and its arguments are right

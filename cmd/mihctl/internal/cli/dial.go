@@ -16,22 +16,25 @@ import (
 // The fronts, as --via names them.
 const (
 	viaGRPC = "grpc"
+	viaNATS = "nats"
 	viaDBus = "dbus"
 )
 
-var vias = []string{viaGRPC, viaDBus}
+var vias = []string{viaGRPC, viaNATS, viaDBus}
 
 // connectionFlags adds the flags that say where the daemon is and who we are.
 func (a *app) connectionFlags(c *cobra.Command) {
 	f := c.PersistentFlags()
-	f.StringVar(&a.via, "via", "", "which front of the daemon to speak to: grpc or dbus (default $MIHF_VIA, else grpc)")
-	f.StringVar(&a.address, "address", "", "where the daemon is: unix:///path or host:port; system, session or a bus's address\n"+
-		"(default $MIHF_ADDRESS or $MIHF_DBUS_ADDRESS, else the usual place)")
+	f.StringVar(&a.via, "via", "", "which front of the daemon to speak to: grpc, nats or dbus (default $MIHF_VIA, else grpc)")
+	f.StringVar(&a.address, "address", "", "where the daemon is: unix:///path or host:port; URLs of NATS servers; system, session or a bus's address\n"+
+		"(default $MIHF_ADDRESS, $MIHF_NATS_ADDRESS or $MIHF_DBUS_ADDRESS, else the usual place)")
 	f.StringVar(&a.tls.cert, "cert", "", "for TLS: PEM `file` of our certificate (default $MIHF_CERT)")
 	f.StringVar(&a.tls.key, "key", "", "for TLS: PEM `file` of the certificate's key (default $MIHF_KEY)")
 	f.StringVar(&a.tls.ca, "ca", "", "for TLS: PEM `file` of the authority of the other side's certificate (default $MIHF_CA)")
+	a.nats.add(f)
 	must(c.RegisterFlagCompletionFunc("via", cobra.FixedCompletions(vias, cobra.ShellCompDirectiveNoFileComp)))
-	for _, name := range []string{"cert", "key", "ca"} {
+	must(c.RegisterFlagCompletionFunc("node", a.completeNodes))
+	for _, name := range []string{"cert", "key", "ca", "creds", "nkey", "password-file"} {
 		must(c.MarkPersistentFlagFilename(name))
 	}
 }
@@ -42,6 +45,8 @@ func (a *app) front() string { return cmp.Or(a.via, os.Getenv("MIHF_VIA"), viaGR
 // where returns the address in force, for people to read.
 func (a *app) where() string {
 	switch a.front() {
+	case viaNATS:
+		return cmp.Or(a.address, os.Getenv("MIHF_NATS_ADDRESS"), "nats://127.0.0.1:4222")
 	case viaDBus:
 		return cmp.Or(a.address, os.Getenv("MIHF_DBUS_ADDRESS"), anyBus)
 	default:
@@ -51,9 +56,14 @@ func (a *app) where() string {
 
 func (a *app) dial() (clients.Client, error) {
 	front := a.front()
+	if flag := a.nats.given(); flag != "" && front != viaNATS {
+		return nil, hinted{usagef("%s is for --via nats", flag), "leave it out, or add --via nats"}
+	}
 	switch front {
 	case viaGRPC:
 		return a.dialGRPC()
+	case viaNATS:
+		return a.dialNATS()
 	case viaDBus:
 		return a.dialDBus()
 	default:

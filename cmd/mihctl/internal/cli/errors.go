@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"mihf.dev/clients"
+	"mihf.dev/clients/mihnats"
 	"mihf.dev/cmd/internal/show"
 	"mihf.dev/mihf"
 )
@@ -52,10 +54,22 @@ func (a *app) explained(ctx context.Context, err error) error {
 	case errors.Is(err, mihf.ErrClosed):
 		return a.unreachable(where, err)
 	case errors.Is(err, mihf.ErrPermission):
-		return hinted{err, "root and the daemon's own user may do this, and those to whom [access] in its configuration grants it"}
+		return hinted{err, permissionHint(err)}
+	case errors.Is(err, mihnats.ErrWhichNode):
+		return hinted{err, "give --node or MIHF_NODE"}
 	default:
 		return err
 	}
+}
+
+func permissionHint(err error) string {
+	switch {
+	case errors.Is(err, nats.ErrAuthorization):
+		return "give --creds, --nkey, or --user with --password-file: the server lets in nobody without"
+	case errors.Is(err, nats.ErrPermissionViolation):
+		return "the NATS server's permissions for this user do not include that; docs/nats.md tells which are needed"
+	}
+	return "root and the daemon's own user may do this, and those to whom [access] in its configuration grants it"
 }
 
 // unreachable explains that the daemon, or what is between it and us, is not there.
@@ -73,7 +87,7 @@ func (a *app) unreachable(where string, err error) error {
 		return hinted{
 			fmt.Errorf("no trust between us and %s: %w", where, err),
 			"each side must name the authority of the other's certificate: --ca here, " + map[string]string{
-				viaGRPC: "grpc.client_ca in the daemon's configuration",
+				viaGRPC: "grpc.client_ca in the daemon's configuration", viaNATS: "the NATS server's own configuration there",
 			}[front],
 		}
 	}
@@ -83,6 +97,7 @@ func (a *app) unreachable(where string, err error) error {
 // startHints say what to do where nobody answers.
 var startHints = map[string]string{
 	viaGRPC: "start mihfd, or give --address",
+	viaNATS: "start mihfd with nats.server in its configuration, or give the server's --address",
 	viaDBus: "start mihfd with dbus.bus in its configuration, or give the bus as --address: system, session, or its own",
 }
 

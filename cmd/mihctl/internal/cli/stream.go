@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,8 @@ type filter struct {
 	count uint
 
 	noFollow bool
+	since    string
+	from     time.Time // what since says
 }
 
 func (f *filter) flags(c *cobra.Command, a *app, kinds bool) {
@@ -35,6 +38,9 @@ func (f *filter) flags(c *cobra.Command, a *app, kinds bool) {
 	s.BoolVar(&f.noFollow, "no-follow", false, "end when all is printed that was published before")
 	must(c.RegisterFlagCompletionFunc("link", a.completeLinks))
 	if kinds {
+		s.StringVar(&f.since, "since", "", "with --via nats: first what happened since then, as far as it was kept; how long ago (15m, 2h, 7d) or\n"+
+			"a time (14:30, 2026-02-03, 2026-02-03 14:30:05, RFC 3339)")
+		must(c.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions))
 		s.StringSliceVar(&f.kinds, "kind", nil, "only of this kind; may be given more than once")
 		must(c.RegisterFlagCompletionFunc("kind", completeKinds))
 	}
@@ -54,6 +60,11 @@ func (f *filter) request(ctx context.Context, a *app, c clients.Client) (mihf.Su
 		return mihf.SubscribeRequest{}, err
 	}
 	req := mihf.SubscribeRequest{After: f.after, Kinds: kinds, Present: f.noFollow}
+	if f.since != "" {
+		if f.from, err = f.sinceWhen(a.front(), time.Now()); err != nil {
+			return req, err
+		}
+	}
 	if f.boot != "" {
 		if req.Boot, err = mihf.ParseBootID(f.boot); err != nil {
 			return req, usageError{err}
@@ -94,7 +105,8 @@ func (a *app) eventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "events", Short: "Follow the events, one a line: old → new, link, reason, sequence",
 		Long: "events follows the events. It begins with the state, or behind a sequence that --after names;\n" +
-			"what is missing then is stated as a gap, before the state. It goes on when the daemon restarts.",
+			"what is missing then is stated as a gap, before the state. It goes on when the daemon restarts.\n" +
+			"With --since it begins with what happened since then, where a history is kept.",
 		Args: wants(),
 		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
 			req, err := f.request(ctx, a, c)
@@ -156,6 +168,11 @@ func (a *app) stream(ctx context.Context, c clients.Client, req mihf.SubscribeRe
 		return err
 	}
 	p := &printer{a: a, changes: &show.Changes{Time: a.wallTime}, node: s.Node, count: f.count}
+	if !f.from.IsZero() {
+		if err := p.past(ctx, c, f.from, &req); err != nil || p.enough() {
+			return err
+		}
+	}
 	return p.follow(ctx, c, req)
 }
 

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -16,6 +17,7 @@ import (
 	"mihf.dev/clients/attach"
 	"mihf.dev/clients/mihdbus"
 	"mihf.dev/clients/mihgrpc"
+	"mihf.dev/clients/mihnats"
 	"mihf.dev/cmd/internal/show"
 	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/cmd/mihctl/internal/privatebus"
@@ -151,11 +153,17 @@ func (s *stage) assemble(ctx context.Context, g *errgroup.Group) error {
 	if s.bus != nil {
 		c.DBus.Bus = s.bus.Address
 	}
-	a, err := wiring.Assemble(&c, wiring.Options{Socket: filepath.Join(s.dir, "mihfd.sock"), Clock: s.clock, Sensors: []sensors.Sensor{s.player}})
+	secret := rand.Text()
+	c.NATS.Server, c.NATS.Users = config.NATSEmbedded, filepath.Join(s.dir, "users")
+	if err := os.WriteFile(c.NATS.Users, []byte(natsUser+":"+secret+"\n"), 0o600); err != nil {
+		return err
+	}
+	c.Access.Grants = []config.Grant{{NATSUsers: []string{natsUser}, AsUID: new(uint32(os.Getuid()))}}                                             //nolint:gosec // a uid has 32 bits
+	a, err := wiring.Assemble(&c, wiring.Options{Socket: filepath.Join(s.dir, "mihfd.sock"), Clock: s.clock, Sensors: []sensors.Sensor{s.player}}) //nolint:contextcheck // it starts nothing
 	if err != nil {
 		return err
 	}
-	joined, err := s.join(a)
+	joined, err := s.join(a, secret)
 	if err != nil {
 		return err
 	}
@@ -171,6 +179,9 @@ func (s *stage) assemble(ctx context.Context, g *errgroup.Group) error {
 	return nil
 }
 
+// natsUser is who the client is to the embedded server.
+const natsUser = "demo"
+
 // joined is a front's client with a flow.
 type joined struct {
 	front  string
@@ -179,12 +190,17 @@ type joined struct {
 }
 
 // join makes a client of each front, gRPC's first.
-func (s *stage) join(a *wiring.Assembly) (all []joined, err error) {
+func (s *stage) join(a *wiring.Assembly, secret string) (all []joined, err error) {
 	client, err := mihgrpc.Dial("unix://"+a.Socket, mihgrpc.Options{Clock: s.clock})
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, s.joined("grpc", client))
+	over, err := mihnats.Dial("", mihnats.Options{Node: "demo", User: natsUser, Password: secret, InProcess: a.NATS, Clock: s.clock})
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, s.joined("nats", over))
 	if s.bus != nil {
 		client, err := mihdbus.Dial(s.bus.Address, mihdbus.Options{Clock: s.clock})
 		if err != nil {
@@ -226,10 +242,9 @@ func (s *stage) play(ctx context.Context, all []joined) error {
 	s.report.Flow.LeadMs = millis(all[0].flow.Registration().Lead)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.follow(ctx, feed) })
-	g.Go(func() error {
-		defer feed.Close() // its reader waits without the context
-		return s.loop(ctx)
-	})
+	g.Go(func() error { return s.loop(ctx) })
+	stop := context.AfterFunc(ctx, feed.Close) // its reader waits without this context
+	defer stop()
 	return g.Wait()
 }
 

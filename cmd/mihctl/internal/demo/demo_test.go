@@ -41,7 +41,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("prediction %+v", r.Prediction)
 	}
 	const onTheWay = 200 // ms of trace time: what the time of an event may be off
-	for front, before := range map[string]*float64{"grpc": r.Freeze.GRPC, "dbus": r.Freeze.DBus} {
+	for front, before := range map[string]*float64{"grpc": r.Freeze.GRPC, "nats": r.Freeze.NATS, "dbus": r.Freeze.DBus} {
 		if before == nil || *before > *r.Prediction.LeadMs+onTheWay {
 			t.Errorf("%s: frozen %v ms before the loss, announced %v ms before", front, before, r.Prediction.LeadMs)
 		}
@@ -104,7 +104,7 @@ func checkJSON(t *testing.T, r *demo.Report, noBus bool) {
 		t.Errorf("keys (-want +got)\n%s", diff)
 	}
 	freeze := m["freeze"].(map[string]any)
-	for _, front := range []string{"grpc", "dbus"} {
+	for _, front := range []string{"grpc", "nats", "dbus"} {
 		if v, ok := freeze[front+"_before_loss_ms"]; !ok || (v == nil) != (noBus && front == "dbus") {
 			t.Errorf("freeze of %s: %v, %v", front, v, ok)
 		}
