@@ -119,12 +119,14 @@ func (l *link) tell(method string, args ...any) error {
 // close ends the link by its client.
 func (l *link) close() { l.fail(clients.ErrClientClosed) }
 
-// fail ends the link, and what is open on it.
+// fail ends the link, and what is open on it, for the first reason given: to close the
+// connection for one looks like its loss to who waits for that.
 func (l *link) fail(why error) {
 	l.mu.Lock()
 	if l.ended == nil {
 		l.ended = why
 	}
+	why = l.ended
 	streams, at := l.streams, l.at
 	l.streams = map[uint64]*stream{}
 	l.mu.Unlock()
