@@ -12,10 +12,10 @@ import (
 
 	"mihf.dev/clients"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/proto/conv"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/variant"
 )

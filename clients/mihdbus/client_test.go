@@ -15,9 +15,9 @@ import (
 	"mihf.dev/clients/mihdbus"
 	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/variant"
 )

@@ -11,8 +11,8 @@ import (
 
 	"mihf.dev/clients"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 	"mihf.dev/proto/variant"
 )
 

@@ -4,9 +4,9 @@ import (
 	"log/slog"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/front/dbusfront"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 // NewDBus returns the D-Bus front. It opens nothing: the bus is looked for when it runs.

@@ -13,11 +13,11 @@ import (
 	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/broker"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/engine"
 	"mihf.dev/mihf/front"
 	"mihf.dev/mihf/front/dbusfront"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

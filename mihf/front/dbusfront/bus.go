@@ -11,8 +11,8 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 // bus is one connection to the bus, from the name's acquisition to its loss.

@@ -13,9 +13,9 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/front/dbusfront"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 func (w *bed) condition(s *dbusfront.Server, want mihf.Condition, text string) {

@@ -9,9 +9,9 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/proto/conv"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 // answer is what a call gives.

@@ -9,8 +9,8 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 // properties are those of one object's own interface. What is not known has none.

@@ -12,8 +12,8 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 var errGone = fmt.Errorf("%w: the connection left the bus", mihf.ErrClosed)

@@ -14,10 +14,10 @@ import (
 	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/broker"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/engine"
 	"mihf.dev/mihf/front/dbusfront"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 // policyFile is what the package installs for the system bus.

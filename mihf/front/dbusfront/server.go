@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/front"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 // Options say how to serve. Fields that are zero mean the default that they name.

@@ -5,7 +5,7 @@ import (
 
 	"mihf.dev/clients"
 	"mihf.dev/clients/mihdbus"
-	"mihf.dev/proto/dbusapi/busconn"
+	"mihf.dev/mihf/busconn"
 )
 
 // anyBus is how the default is shown: the system's, else the user's own.

@@ -15,8 +15,8 @@ import (
 
 	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/busconn"
 	"mihf.dev/proto/dbusapi"
-	"mihf.dev/proto/dbusapi/busconn"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
