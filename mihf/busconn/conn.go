@@ -23,8 +23,8 @@ const CallTimeout = 2 * time.Second
 // sends more than it takes: 32 MiB on a system bus.
 const MaxSend = 16 << 20
 
-// ErrTooLarge refuses a message above [MaxSend].
-var ErrTooLarge = errors.New("the message is too large for a bus")
+// ErrTooLarge refuses a message above [MaxSend], or above [Options.MaxMessage].
+var ErrTooLarge = errors.New("the message is too large")
 
 // busName and busPath are the bus's own.
 const (
@@ -37,6 +37,9 @@ const (
 type Options struct {
 	Call   func(*Call)        // method calls of others; nil: they are refused
 	Signal func(*dbus.Signal) // nil: nobody wants them
+	// Unread is told why a message was not read: [ErrTooLarge], or it makes no sense. nil:
+	// nobody wants to know.
+	Unread func(why error)
 	// MaxMessage is the largest message that is read, in octets. 0: 64 KiB.
 	MaxMessage int
 	// Dial makes a connection to a unix socket; nil: package net's. Tests connect as others.
@@ -52,7 +55,6 @@ type Call struct {
 	Signature string
 	Body      []any
 	NoReply   bool // it wants no answer
-	TooLarge  bool // it was above MaxMessage; Body was not read
 
 	serial uint32
 }
@@ -63,7 +65,6 @@ type Conn struct {
 	wire   *wire
 	name   string
 	serial atomic.Uint32
-	large  atomic.Uint64
 	done   chan struct{}
 	once   sync.Once
 	tasks  sync.WaitGroup
@@ -93,9 +94,9 @@ func Open(ctx context.Context, address string, o Options) (*Conn, error) {
 	c := &Conn{wire: newWire(socket), done: make(chan struct{})}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.tasks.Go(func() { c.wire.flush(life) })
-	in := &frames{in: bufio.NewReaderSize(socket, 16<<10), limit: o.MaxMessage, large: func() { c.large.Add(1) }}
+	in := &frames{in: bufio.NewReaderSize(socket, 16<<10), limit: o.MaxMessage, take: c.take(&o), unread: c.unread(&o)}
 	c.bus, err = dbus.NewConn(transport{in, c.wire},
-		dbus.WithContext(life), dbus.WithSerialGenerator(c), dbus.WithSignalHandler(signals(o.Signal)), dbus.WithIncomingInterceptor(c.intercept(o.Call)))
+		dbus.WithContext(life), dbus.WithSerialGenerator(c))
 	if err != nil {
 		end()
 		c.wire.end(net.ErrClosed)
@@ -163,9 +164,6 @@ func (c *Conn) Name() string { return c.name }
 
 // Done is closed when the connection has ended.
 func (c *Conn) Done() <-chan struct{} { return c.done }
-
-// Oversized returns how many messages were too large.
-func (c *Conn) Oversized() uint64 { return c.large.Load() }
 
 // Close ends the connection; calls under way fail. It may be called more than once, also
 // while a write is under way.
@@ -261,38 +259,52 @@ func (c *Conn) send(dest string, typ dbus.Type, headers map[dbus.HeaderField]dbu
 	return err
 }
 
-// signals hands signals over as they come.
-type signals func(*dbus.Signal)
+// Names of the errors that calls are refused with here.
+const (
+	limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
+	invalidArgs    = "org.freedesktop.DBus.Error.InvalidArgs"
+	unknownObject  = "org.freedesktop.DBus.Error.UnknownObject"
+)
 
-// DeliverSignal is called by the goroutine that reads.
-func (s signals) DeliverSignal(_, _ string, signal *dbus.Signal) {
-	if s != nil {
-		s(signal)
+// take hands calls and signals over: godbus would start a goroutine for each, in any order.
+func (c *Conn) take(o *Options) func(*dbus.Message, uint32) {
+	handle, listen := o.Call, o.Signal
+	if listen == nil {
+		listen = func(*dbus.Signal) {}
+	}
+	if handle == nil {
+		handle = func(call *Call) { _ = c.Refuse(call, unknownObject, "there are no objects here") } // as below
+	}
+	return func(msg *dbus.Message, serial uint32) {
+		if msg.Type == dbus.TypeMethodCall {
+			handle(callOf(msg, serial))
+		} else {
+			listen(signalOf(msg))
+		}
 	}
 }
 
-// intercept takes method calls away from godbus, which would start a goroutine for each, in
-// any order: it dispatches by the type, and does nothing with what has none.
-func (c *Conn) intercept(handle func(*Call)) dbus.Interceptor {
-	return func(msg *dbus.Message) {
-		if msg.Type != dbus.TypeMethodCall {
+// unread refuses a call that was not read.
+func (c *Conn) unread(o *Options) func(*message, error) {
+	tell := o.Unread
+	return func(m *message, why error) {
+		if tell != nil {
+			tell(why)
+		}
+		if m.typ != dbus.TypeMethodCall || m.text(fieldSender) == "" {
 			return
 		}
-		msg.Type = 0
-		call := callOf(msg)
-		switch {
-		case call.TooLarge:
-			_ = c.Refuse(call, "org.freedesktop.DBus.Error.LimitsExceeded", "the message is too large") // who cannot be answered will time out
-		case handle == nil:
-			_ = c.Refuse(call, "org.freedesktop.DBus.Error.UnknownObject", "there are no objects here")
-		default:
-			handle(call)
+		name := invalidArgs
+		if errors.Is(why, ErrTooLarge) {
+			name = limitsExceeded
 		}
+		call := &Call{Sender: m.text(fieldSender), NoReply: m.flags&dbus.FlagNoReplyExpected != 0, serial: m.serial}
+		_ = c.Refuse(call, name, why.Error()) // who cannot be answered will time out
 	}
 }
 
-func callOf(msg *dbus.Message) *Call {
-	c := &Call{Body: msg.Body, NoReply: msg.Flags&dbus.FlagNoReplyExpected != 0, serial: msg.Serial()}
+func callOf(msg *dbus.Message, serial uint32) *Call {
+	c := &Call{Body: msg.Body, NoReply: msg.Flags&dbus.FlagNoReplyExpected != 0, serial: serial}
 	c.Sender, _ = msg.Headers[dbus.FieldSender].Value().(string)
 	c.Path, _ = msg.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
 	c.Interface, _ = msg.Headers[dbus.FieldInterface].Value().(string)
@@ -300,8 +312,17 @@ func callOf(msg *dbus.Message) *Call {
 	if s, ok := msg.Headers[dbus.FieldSignature].Value().(dbus.Signature); ok {
 		c.Signature = s.String()
 	}
-	c.TooLarge = c.Interface == oversized
 	return c
+}
+
+func signalOf(msg *dbus.Message) *dbus.Signal {
+	s := &dbus.Signal{Body: msg.Body}
+	s.Sender, _ = msg.Headers[dbus.FieldSender].Value().(string)
+	s.Path, _ = msg.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
+	iface, _ := msg.Headers[dbus.FieldInterface].Value().(string)
+	member, _ := msg.Headers[dbus.FieldMember].Value().(string)
+	s.Name = iface + "." + member
+	return s
 }
 
 // Tell calls a method and wants no answer.

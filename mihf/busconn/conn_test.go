@@ -36,8 +36,14 @@ func open(t *testing.T, b *daemons.MessageBus, o busconn.Options) *busconn.Conn 
 // served is a connection whose calls are answered in order, by one goroutine.
 func served(t *testing.T, b *daemons.MessageBus, answer func(c *busconn.Conn, call *busconn.Call)) *busconn.Conn {
 	t.Helper()
+	return servedWith(t, b, busconn.Options{}, answer)
+}
+
+func servedWith(t *testing.T, b *daemons.MessageBus, o busconn.Options, answer func(c *busconn.Conn, call *busconn.Call)) *busconn.Conn {
+	t.Helper()
 	calls := make(chan *busconn.Call, 4096)
-	c := open(t, b, busconn.Options{Call: func(call *busconn.Call) { calls <- call }})
+	o.Call = func(call *busconn.Call) { calls <- call }
+	c := open(t, b, o)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -121,7 +127,8 @@ func TestCallsAndErrors(t *testing.T) {
 // "A message above MaxMessage is not read into memory: a call is refused by name".
 func TestOversized(t *testing.T) {
 	b := daemons.Bus(t, daemons.BusConfig{})
-	c := served(t, b, func(c *busconn.Conn, call *busconn.Call) { _ = c.Reply(call, "small") })
+	unread := make(chan error, 10)
+	c := servedWith(t, b, busconn.Options{Unread: func(why error) { unread <- why }}, func(c *busconn.Conn, call *busconn.Call) { _ = c.Reply(call, "small") })
 	peer := open(t, b, busconn.Options{})
 	large := strings.Repeat("x", 1<<20)
 	_, err := peer.Call(t.Context(), c.Name(), "/x", "a.b.Echo", large)
@@ -137,8 +144,8 @@ func TestOversized(t *testing.T) {
 	if got, err := peer.Call(t.Context(), c.Name(), "/x", "a.b.Echo"); err != nil || got[0] != "small" {
 		t.Errorf("afterwards: %v, %v", got, err)
 	}
-	if n := c.Oversized(); n != 2 {
-		t.Errorf("%d counted, want 2", n)
+	if len(unread) != 2 || !errors.Is(<-unread, busconn.ErrTooLarge) {
+		t.Errorf("%d more were told of, want 2 as too large", len(unread))
 	}
 	// An answer.
 	talker := served(t, b, func(c *busconn.Conn, call *busconn.Call) { _ = c.Reply(call, large) })

@@ -10,7 +10,9 @@
 //   - Method calls and signals are handed over one after another, in the order in which they
 //     came, by one goroutine.
 //   - A message above [Options.MaxMessage] is not read into memory: a call is refused by name
-//     (LimitsExceeded), anything else is passed over; both are counted.
+//     (LimitsExceeded), an answer becomes an error, anything else is passed over, as is what
+//     has 64 KiB of header. One that the bus passes on and godbus cannot decode ends nothing
+//     either: a call is refused by name (InvalidArgs). [Options.Unread] is told of each.
 //   - No file descriptor is taken from anybody: it is not negotiated, and the bus refuses
 //     messages that have some.
 //   - That the bus is lost shows in [Conn.Done], whatever stands in the way.

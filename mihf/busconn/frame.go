@@ -29,23 +29,30 @@ const (
 	fieldReplySerial = 5
 	fieldDestination = 6
 	fieldSender      = 7
-	fieldSignature   = 8
 )
 
-// oversized takes the place of the interface in a call whose body was not read.
-const oversized = "dev.mihf.Oversized"
-
-// frames reads a connection message by message. A message that is too large is replaced by
-// one without a body. Before the first message, what the bus says in authentication
-// passes as it is.
+// frames reads a connection message by message. Calls and signals are decoded here and
+// handed over: godbus ends a connection at the first message that it cannot decode, and the
+// bus passes on some of those, from anybody to anybody. Answers pass as they are, and so
+// does, before the first message, what the bus says in authentication. An answer that
+// cannot be read is replaced by an error.
 type frames struct {
-	in    *bufio.Reader
-	limit int
-	large func()
+	in     *bufio.Reader
+	limit  int
+	take   func(m *dbus.Message, serial uint32) // a call or a signal
+	unread func(m *message, why error)          // one that was not read
 
-	message []byte // what is left of the present one
-	buffer  []byte // that small ones are read into
+	message []byte // what is left of the present answer
+	buffer  []byte // that small messages are read into
 	begun   bool   // messages have begun
+}
+
+// message is what is known of one that was not read.
+type message struct {
+	typ    dbus.Type
+	flags  dbus.Flags
+	serial uint32
+	fields map[byte]any // as far as they could be read
 }
 
 // Read gives the present message's octets.
@@ -70,8 +77,18 @@ func (f *frames) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads a message.
+// next reads messages up to an answer.
 func (f *frames) next() error {
+	for len(f.message) == 0 {
+		if err := f.one(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one reads a message.
+func (f *frames) one() error {
 	if f.buffer == nil {
 		f.buffer = make([]byte, smallMessage)
 	}
@@ -84,27 +101,65 @@ func (f *frames) next() error {
 		return err
 	}
 	fields, body := int64(order.Uint32(head[12:])), int64(order.Uint32(head[4:]))
-	if fields > maxHeader || body > maxMessage {
+	if fields+body > maxMessage {
 		return fmt.Errorf("a message of the bus has %d octets of header and %d of body", fields, body)
 	}
 	fields += -fields & 7
-	if fixedHead+fields+body <= int64(f.limit) {
-		f.message = slices.Grow(head, int(fields+body))[:fixedHead+fields+body]
-		_, err := io.ReadFull(f.in, f.message[fixedHead:])
-		return err
+	size := fixedHead + fields + body
+	why, passed := error(nil), int64(0)
+	if size > int64(f.limit) {
+		why = ErrTooLarge
+		passed, size = body, fixedHead+fields
+		if fields > maxHeader {
+			passed, size = fields+body, fixedHead
+		}
 	}
-	f.large()
-	whole := slices.Grow(head, int(fields))[:fixedHead+fields]
+	whole := slices.Grow(head, int(size)-fixedHead)[:size]
 	if _, err := io.ReadFull(f.in, whole[fixedHead:]); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(io.Discard, f.in, body); err != nil {
+	if _, err := io.CopyN(io.Discard, f.in, passed); err != nil {
 		return err
 	}
-	if f.message, err = stub(order, whole); err != nil || len(f.message) > 0 {
-		return err
+	return f.sort(order, whole, int(min(fields, size-fixedHead)), why)
+}
+
+// sort hands a message over, or leaves it for Read. why says why it was not read to its end.
+func (f *frames) sort(order binary.ByteOrder, b []byte, fields int, why error) error {
+	var msg *dbus.Message
+	if why == nil {
+		msg, why = decode(b)
 	}
-	return f.next()
+	serial := order.Uint32(b[8:])
+	switch {
+	case why != nil:
+		m := &message{dbus.Type(b[1]), dbus.Flags(b[2]), serial, headerFields(order, b[fixedHead:fixedHead+fields])}
+		f.unread(m, why)
+		var err error
+		f.message, err = m.instead(order)
+		return err
+	case msg.Type == dbus.TypeMethodCall || msg.Type == dbus.TypeSignal:
+		f.take(msg, serial)
+	default:
+		f.message = b
+	}
+	return nil
+}
+
+// errUnreadable says that a message was not decoded.
+var errUnreadable = errors.New("the message cannot be read")
+
+// decode decodes a message that may come from anybody.
+func decode(b []byte) (msg *dbus.Message, err error) {
+	defer func() {
+		if v := recover(); v != nil { // godbus's own are errors
+			msg, err = nil, fmt.Errorf("%w: %v", errUnreadable, v)
+		}
+	}()
+	if msg, err = dbus.DecodeMessage(bytes.NewReader(b)); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	return msg, nil
 }
 
 func orderOf(c byte) (binary.ByteOrder, error) {
@@ -117,90 +172,68 @@ func orderOf(c byte) (binary.ByteOrder, error) {
 	return nil, fmt.Errorf("the bus sent %q where a message begins", c)
 }
 
-// stub returns what is given on in the place of a message without its body: a call that
-// shows why it has none, or an error in the place of an answer; nothing for a signal.
-func stub(order binary.ByteOrder, head []byte) ([]byte, error) {
-	fields, err := headerFields(order, head[fixedHead:])
-	if err != nil {
-		return nil, err
-	}
-	msg := &dbus.Message{Type: dbus.Type(head[1]), Flags: dbus.Flags(head[2] & 7), Headers: map[dbus.HeaderField]dbus.Variant{}}
-	set := func(f dbus.HeaderField, number byte) {
-		if s, ok := fields[number].(string); ok {
-			msg.Headers[f] = dbus.MakeVariant(s)
-		}
-	}
-	set(dbus.FieldSender, fieldSender)
-	set(dbus.FieldDestination, fieldDestination)
-	switch msg.Type {
-	case dbus.TypeMethodCall:
-		path, _ := fields[fieldPath].(string)
-		msg.Headers[dbus.FieldPath] = dbus.MakeVariant(dbus.ObjectPath(path))
-		set(dbus.FieldMember, fieldMember)
-		msg.Headers[dbus.FieldInterface] = dbus.MakeVariant(oversized)
-	case dbus.TypeMethodReply, dbus.TypeError:
-		serial, _ := fields[fieldReplySerial].(uint32)
-		msg.Type = dbus.TypeError
-		msg.Headers[dbus.FieldReplySerial] = dbus.MakeVariant(serial)
-		msg.Headers[dbus.FieldErrorName] = dbus.MakeVariant("org.freedesktop.DBus.Error.LimitsExceeded")
-		const text = "the answer is larger than this client takes"
-		msg.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(text))
-		msg.Body = []any{text}
-	default:
+// text returns a header field that is a string.
+func (m *message) text(number byte) string {
+	s, _ := m.fields[number].(string)
+	return s
+}
+
+// instead returns what is given on in the place of an answer that was not read: an error.
+// Anything else has nothing in its place.
+func (m *message) instead(order binary.ByteOrder) ([]byte, error) {
+	serial, ok := m.fields[fieldReplySerial].(uint32)
+	if (m.typ != dbus.TypeMethodReply && m.typ != dbus.TypeError) || !ok {
 		return nil, nil
 	}
+	const text = "the answer cannot be read: it is larger than this client takes, or makes no sense"
+	msg := &dbus.Message{Type: dbus.TypeError, Body: []any{text}, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldReplySerial: dbus.MakeVariant(serial), dbus.FieldErrorName: dbus.MakeVariant(limitsExceeded),
+		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(text)), dbus.FieldDestination: dbus.MakeVariant(m.text(fieldDestination)),
+		dbus.FieldSender: dbus.MakeVariant(m.text(fieldSender)),
+	}}
 	var b bytes.Buffer
 	if err := msg.EncodeTo(&b, order); err != nil {
-		return nil, fmt.Errorf("a large message of the bus: %w", err)
+		return nil, fmt.Errorf("an answer that cannot be read: %w", err)
 	}
-	order.PutUint32(b.Bytes()[8:], order.Uint32(head[8:])) // its serial, by which it is answered
+	order.PutUint32(b.Bytes()[8:], m.serial)
 	return b.Bytes(), nil
 }
 
-var errHeader = errors.New("a header of the bus makes no sense")
-
-// headerFields reads the fields of a header, a(yv) without its length, as far as they are
-// strings and numbers: D-Bus has no others.
-func headerFields(order binary.ByteOrder, b []byte) (map[byte]any, error) {
+// headerFields reads the fields of a header, a(yv) without its length, up to the first that
+// is neither a string nor a number: D-Bus has no others.
+func headerFields(order binary.ByteOrder, b []byte) map[byte]any {
 	fields := map[byte]any{}
 	// Positions count from the message's begin, which is a multiple of 8 before b.
-	for at := 0; at < len(b); at += -at & 7 {
-		if len(b)-at < 4 {
-			return fields, nil // padding
-		}
+	for at := 0; len(b)-at >= 4 && b[at] != 0; at += -at & 7 { // or padding
 		number, typ := b[at], b[at+2]
-		if number == 0 {
-			return fields, nil // padding
-		}
 		if b[at+1] != 1 || b[at+3] != 0 {
-			return nil, errHeader
+			break
 		}
 		at += 4
-		switch typ {
-		case 's', 'o':
-			if len(b)-at < 4 {
-				return nil, errHeader
-			}
-			n := int64(order.Uint32(b[at:]))
-			if n > int64(len(b)-at-5) {
-				return nil, errHeader
-			}
-			fields[number] = string(b[at+4 : at+4+int(n)])
-			at += 4 + int(n) + 1
-		case 'g':
-			if at >= len(b) || int(b[at]) > len(b)-at-2 {
-				return nil, errHeader
-			}
-			at += 1 + int(b[at]) + 1
-		case 'u':
-			if len(b)-at < 4 {
-				return nil, errHeader
-			}
-			fields[number] = order.Uint32(b[at:])
-			at += 4
-		default:
-			return nil, errHeader
+		v, n := fieldValue(order, typ, b[at:])
+		if n == 0 {
+			break
+		}
+		if v != nil {
+			fields[number] = v
+		}
+		at += n
+	}
+	return fields
+}
+
+// fieldValue reads the value of a field and returns how many octets it has; 0: it makes no
+// sense.
+func fieldValue(order binary.ByteOrder, typ byte, b []byte) (v any, size int) {
+	switch {
+	case typ == 'u' && len(b) >= 4:
+		return order.Uint32(b), 4
+	case typ == 'g' && len(b) > 0 && int(b[0]) <= len(b)-2:
+		return nil, 1 + int(b[0]) + 1
+	case (typ == 's' || typ == 'o') && len(b) >= 4:
+		if n := int64(order.Uint32(b)); n <= int64(len(b)-5) {
+			return string(b[4 : 4+n]), 4 + int(n) + 1
 		}
 	}
-	return fields, nil
+	return nil, 0
 }

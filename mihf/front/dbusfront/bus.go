@@ -43,7 +43,7 @@ func (s *Server) join(ctx context.Context, address string) (*bus, error) {
 	joining, done := context.WithTimeout(ctx, joinTimeout)
 	defer done()
 	var err error
-	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal, Dial: s.o.Dial})
+	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal, Unread: s.unread, Dial: s.o.Dial})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,6 @@ func (b *bus) end(why error) {
 	b.cancel(why)
 	b.conn.Close()
 	b.tasks.Wait()
-	b.s.counts.oversized.Add(b.conn.Oversized())
 }
 
 // spawn runs f until the connection ends, unless it has.

@@ -77,6 +77,15 @@ func (s *Server) malformed(method string, err error) {
 	}
 }
 
+// unread counts a message that was not read.
+func (s *Server) unread(why error) {
+	if errors.Is(why, busconn.ErrTooLarge) {
+		s.counts.oversized.Add(1)
+		return
+	}
+	s.malformed("", why)
+}
+
 // handle finds the method and checks the arguments' types.
 func (p *peer) handle(c *busconn.Call) (answer, error) {
 	if c.Interface == dbusapi.Peer {
