@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mihf.dev/mihf"
+	"mihf.dev/sensors"
 )
 
 // device is what sysfs adds to what the kernel's messages say of a link.
@@ -41,22 +42,9 @@ func linkType(l *linkInfo, d device) mihf.LinkType {
 	}
 }
 
-// linkKey is what a link is known by as long as its hardware is the same: the permanent
-// address, else kind and current address, else the device's path. A virtual link with
-// neither has only its name.
+// linkKey is what a link is known by as long as its hardware is the same.
 func linkKey(l *linkInfo, d device) string {
-	switch {
-	case l.perm != "":
-		return l.perm
-	case l.addr != "" && l.kind == "":
-		return l.addr
-	case l.addr != "":
-		return l.kind + "/" + l.addr
-	case d.path != "":
-		return d.path
-	default:
-		return l.kind + "/" + l.name
-	}
+	return sensors.LinkKey{Permanent: l.perm, Address: l.addr, Kind: l.kind, Path: d.path, Name: l.name}.String()
 }
 
 // sysfs reads devices below a directory, "/sys/class/net". Empty: there is none that

@@ -104,6 +104,7 @@ type Sensor struct {
 	count counters
 	watch atomic.Pointer[watchSet]
 	poke  chan struct{} // 1 slot: the watched set is another one
+	links directory
 
 	mu        sync.Mutex // guards all following fields
 	complaint string     // the malformed message logged last
@@ -166,6 +167,8 @@ func (s *Sensor) malformed(err error) {
 
 // Run senses until ctx ends, and then returns nil.
 func (s *Sensor) Run(ctx context.Context, emit sensors.Emit) error {
+	s.links.clear()
+	emit = s.links.around(emit)
 	st := newState(s.opt.Namespace, s.opt.Settle, sysfs(s.opt.Sysfs).device)
 	buffer, again := s.opt.BufferBytes, false
 	r := sensors.Redial{Sensor: Name, Clock: s.opt.Clock, Log: s.opt.Log, Seed: s.opt.Seed}

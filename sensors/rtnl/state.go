@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mihf.dev/mihf"
+	"mihf.dev/sensors"
 )
 
 // link is what was read last of one link.
@@ -142,10 +143,7 @@ func (st *state) name(l *link) {
 		case n > 2:
 			key = l.key + "/" + l.info.name + "/" + strconv.Itoa(n)
 		}
-		if st.namespace != "" {
-			key += "@" + st.namespace
-		}
-		l.id = mihf.NewLinkID(t, key)
+		l.id = sensors.LinkID(t, key, st.namespace)
 		if _, taken := st.ids[l.id]; !taken {
 			st.ids[l.id] = l.info.index
 			return

@@ -1,0 +1,398 @@
+package nl80211
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mihf.dev/mihf"
+	"mihf.dev/sensors"
+)
+
+const (
+	familyName = "nl80211"
+	// deafEvery is between two complete looks where the kernel's messages may not be heard.
+	deafEvery = time.Second
+	resumeGap = time.Second // how long a suspend must be to look at all again
+)
+
+// groups are what the watch socket hears.
+var groups = []string{
+	unix.NL80211_MULTICAST_GROUP_MLME, unix.NL80211_MULTICAST_GROUP_SCAN, unix.NL80211_MULTICAST_GROUP_CONFIG,
+}
+
+// session is one life of the two sockets: the watch socket, read by a goroutine of its
+// own, and the request socket. All else belongs to the goroutine in run.
+type session struct {
+	sensor *Sensor
+	cfg    config
+	state  *state
+	emit   sensors.Emit
+	report sensors.Report
+	lost   bool // messages were lost before this session
+
+	started   bool // the first reading is complete
+	watch     conn
+	kernel    *kernel
+	box       *inbox
+	deaf      string // why not all messages are heard; "": they are
+	suspended time.Duration
+}
+
+// run opens the sockets, reads everything, and follows the changes until ctx ends or a
+// socket fails.
+func (s *session) run(ctx context.Context) error {
+	defer s.close()
+	if err := s.open(); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { s.sensor.read(s.watch, s.box) })
+	defer wg.Wait()
+	defer func() { _ = s.watch.Close() }()
+
+	s.suspended = s.sensor.opt.Suspended()
+	s.state.cfg = &s.cfg
+	for _, r := range s.state.radios {
+		r.configure(&s.cfg)
+	}
+	s.state.lost(s.now())
+	if err := s.work(ctx); err != nil {
+		return err
+	}
+	s.started = true
+	if s.lost {
+		s.resynced(ctx, true)
+	}
+	s.tell()
+	return s.follow(ctx)
+}
+
+func (s *session) now() mihf.Time { return s.sensor.opt.Clock.Now() }
+
+// close closes what open opened; a socket may be closed twice.
+func (s *session) close() {
+	for _, c := range []conn{s.watch, s.ask()} {
+		if c != nil {
+			_ = c.Close()
+		}
+	}
+}
+
+func (s *session) ask() conn {
+	if s.kernel == nil {
+		return nil
+	}
+	return s.kernel.conn
+}
+
+func (s *session) open() error {
+	s.box = newInbox()
+	c, err := s.sensor.dial()
+	if err != nil {
+		return wrap("open generic netlink socket", err)
+	}
+	s.kernel = &kernel{conn: c, count: &s.sensor.count, broken: s.sensor.malformed}
+	if s.kernel.family, err = c.GetFamily(familyName); err != nil {
+		return fmt.Errorf("find nl80211 (is cfg80211 loaded?): %w", err)
+	}
+	if s.watch, err = s.sensor.dial(); err != nil {
+		return wrap("open generic netlink socket", err)
+	}
+	if err := s.watch.SetReadBuffer(s.sensor.buffer); err != nil {
+		s.sensor.opt.Log.Info("the watch socket keeps the system's buffer", "error", err.Error())
+	}
+	s.cfg = s.sensor.config()
+	for _, name := range groups {
+		if err := s.join(name); err != nil {
+			s.deaf = fmt.Sprintf("messages of group %s are not heard, so all is looked at every second: %v", name, err)
+			s.cfg.reconcile = min(s.cfg.reconcile, deafEvery)
+		}
+	}
+	return nil
+}
+
+func (s *session) join(name string) error {
+	for _, g := range s.kernel.family.Groups {
+		if g.Name == name {
+			return s.watch.JoinGroup(g.ID)
+		}
+	}
+	return errors.New("the kernel does not have it")
+}
+
+// follow waits for the next reason to look, and looks.
+func (s *session) follow(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(max(s.state.next().Sub(s.now()), 0))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.box.wake:
+		case <-timer.C:
+		}
+		resumed := s.resumed()
+		if resumed {
+			s.state.lost(s.now())
+		}
+		if err := s.hear(); err != nil {
+			return err
+		}
+		if err := s.work(ctx); err != nil {
+			return err
+		}
+		if resumed {
+			s.resynced(ctx, false)
+		}
+		s.tell()
+	}
+}
+
+// hear takes what the reader left.
+func (s *session) hear() error {
+	events, lost, err := s.box.take()
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	for i := range events {
+		s.state.heard(now, &events[i])
+	}
+	if lost {
+		s.sensor.count.unheard.Add(1)
+		s.state.lost(now)
+	}
+	return nil
+}
+
+// work does what is due and publishes the difference.
+func (s *session) work(ctx context.Context) error {
+	if s.state.listAt.Due(s.now()) {
+		if err := s.list(); err != nil {
+			return err
+		}
+	}
+	for _, r := range s.state.ordered() {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := s.visit(r); err != nil {
+			return err
+		}
+		s.publish(ctx) // what is urgent on one interface does not wait for the next
+	}
+	s.publish(ctx)
+	return nil
+}
+
+// list reads the interfaces. A list that changes all the time is read again soon.
+func (s *session) list() error {
+	list, err := s.kernel.interfaces()
+	switch {
+	case errors.Is(err, errTorn):
+		s.state.listAt = s.now().Add(refusedEvery)
+		return nil
+	case err != nil:
+		return err
+	}
+	s.state.setInterfaces(s.now(), list)
+	return nil
+}
+
+// visit does what is due on an interface. What the driver refuses ends nothing.
+func (s *session) visit(r *radio) error {
+	now := s.now()
+	if r.identifyAt.Due(now) || (r.id != "" && s.sensor.opt.Link != nil) {
+		r.identify(now, s.sensor.identify(r.info.index))
+	}
+	var err error
+	switch {
+	case r.lookAt.Due(now), r.pollAt.Due(now) && r.peer == "":
+		err = s.look(r)
+	case r.pollAt.Due(now):
+		err = s.poll(r)
+	}
+	if err == nil && r.resultsAt.Due(s.now()) {
+		err = s.results(r)
+	}
+	if err == nil && r.surveyAt.Due(s.now()) {
+		err = s.survey(r)
+	}
+	if refused(err) {
+		s.sensor.count.refused.Add(1)
+		r.refused(s.now(), err.Error())
+		return nil
+	}
+	return err
+}
+
+// look reads all that is to be known of an interface.
+func (s *session) look(r *radio) error {
+	r.lookAt, r.pollAt = 0, 0
+	i, found, err := s.kernel.iface(r.info.index)
+	switch {
+	case err != nil:
+		return err
+	case !found, !i.follows():
+		s.state.list(s.now()) // it is gone, or another kind
+		return nil
+	}
+	r.info = i
+	list, err := s.kernel.stations(i.index)
+	if err != nil {
+		return err
+	}
+	rd := reading{iface: i, station: choose(&i, list)}
+	if r.needsScan(s.now(), rd.station) {
+		if rd.bss, err = s.kernel.scan(i.index); err != nil {
+			return err
+		}
+		rd.hasBSS = true
+		if rd.station == nil {
+			rd.station, err = s.byAddress(r, rd.bss)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.take(s.now(), &rd)
+	return s.threshold(r)
+}
+
+// byAddress asks for the station of the access point that the scan results show as
+// associated: some drivers leave it out of the list.
+func (s *session) byAddress(r *radio, list []bssInfo) (*stationInfo, error) {
+	for i := range list {
+		if !list[i].associated {
+			continue
+		}
+		poa := list[i].bssid
+		if list[i].mld != "" {
+			poa = list[i].mld
+		}
+		st, found, err := s.kernel.station(r.info.index, poa)
+		if found {
+			return &st, nil
+		}
+		if err != nil && !refused(err) {
+			return nil, err
+		}
+		return nil, nil
+	}
+	return nil, nil
+}
+
+// poll reads the peer only; where it is gone, all.
+func (s *session) poll(r *radio) error {
+	st, found, err := s.kernel.station(r.info.index, r.peer)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return s.look(r)
+	}
+	r.take(s.now(), &reading{iface: r.info, station: &st})
+	return s.threshold(r)
+}
+
+// results reads the scan results for what was detected.
+func (s *session) results(r *radio) error {
+	r.resultsAt = 0
+	list, err := s.kernel.scan(r.info.index)
+	if err != nil {
+		return err
+	}
+	r.detected(s.now(), list)
+	return nil
+}
+
+// survey reads how busy the channel is, where the driver tells.
+func (s *session) survey(r *radio) error {
+	r.surveyAt = s.now().Add(surveyEvery)
+	info, found, err := s.kernel.survey(r.info.index)
+	switch {
+	case isErrno(err, unix.EOPNOTSUPP):
+		r.noSurvey, r.surveyAt = true, 0
+	case err != nil && !refused(err):
+		return err
+	case found:
+		r.busy.take(s.now(), info)
+	}
+	return nil
+}
+
+// threshold sets the signal threshold of a new attachment, where that is asked for.
+func (s *session) threshold(r *radio) error {
+	if !r.wantsCQM() {
+		return nil
+	}
+	r.cqmFor, r.cqmError = r.now.poa, ""
+	err := s.kernel.setCQM(r.info.index, int(s.cfg.near))
+	if !refused(err) {
+		return err
+	}
+	r.cqmError = err.Error()
+	if isErrno(err, unix.EPERM) {
+		r.cqmError += " (set_cqm needs CAP_NET_ADMIN)"
+	}
+	return nil
+}
+
+// tell reports the sensor's condition.
+func (s *session) tell() {
+	var why []string
+	if s.deaf != "" {
+		why = append(why, s.deaf)
+	}
+	if s.state.left > 0 {
+		why = append(why, fmt.Sprintf("more than %d interfaces: %d are not looked at", maxRadios, s.state.left))
+	}
+	for _, r := range s.state.ordered() {
+		if c := r.complaint(); c != "" {
+			why = append(why, c)
+		}
+	}
+	switch {
+	case len(why) > 0:
+		s.report(mihf.ConditionDegraded, strings.Join(why, "; "))
+	case len(s.state.radios) == 0:
+		s.report(mihf.ConditionUnavailable, "no Wi-Fi interface")
+	default:
+		s.report(mihf.ConditionOK, "")
+	}
+}
+
+func (s *session) publish(ctx context.Context) {
+	list := s.state.flush(s.now())
+	for i := range list {
+		if ctx.Err() != nil {
+			return
+		}
+		s.emit(&list[i])
+	}
+}
+
+func (s *session) resynced(ctx context.Context, lost bool) {
+	s.sensor.count.resyncs.Add(1)
+	if ctx.Err() == nil {
+		s.emit(&mihf.Observation{At: s.now(), Sensor: Name, Kind: mihf.ObsResync, Lost: lost})
+	}
+}
+
+// resumed reports whether the machine was suspended since the last call.
+func (s *session) resumed() bool {
+	total := s.sensor.opt.Suspended()
+	if total-s.suspended > resumeGap {
+		total = min(total, s.sensor.opt.Suspended()) // not because this process was held up in between
+	}
+	gap := total - s.suspended
+	s.suspended = total
+	return gap > resumeGap
+}
