@@ -39,7 +39,11 @@ func (f *Fold) Failed(now mihf.Time, err error) {
 			f.log.Error("sensor failed", "error", text, "stack", string(p.Stack))
 			return
 		}
-		f.log.Warn("sensor failed", "error", text)
+		write := f.log.Warn
+		if Classify(err) == mihf.ConditionUnavailable { // what a machine does not have is no fault of it
+			write = f.log.Info
+		}
+		write("sensor failed", "error", text)
 		return
 	}
 	if f.count == 0 {

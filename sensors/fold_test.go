@@ -3,6 +3,7 @@ package sensors_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -55,6 +56,9 @@ func TestFold(t *testing.T) {
 	t.Log("# again after that: named again")
 	fail("b", 1)
 	lines("error=b")
+	t.Log("# what is not there is no fault")
+	f.Failed(now, fmt.Errorf("c: %w", sensors.ErrUnavailable))
+	lines(`level=INFO msg="sensor failed" error="c: not available"`)
 	t.Log("# a panic brings its stack")
 	f.Failed(now, sensors.Guard(func() error { panic("x") }))
 	lines("stack=")

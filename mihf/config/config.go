@@ -89,6 +89,7 @@ const NoPredictor = "none"
 // Sensors holds a section for each sensor.
 type Sensors struct {
 	Rtnl    Rtnl    `toml:"rtnl"`
+	NL80211 NL80211 `toml:"nl80211"`
 	Suspend Suspend `toml:"suspend"`
 	Replay  Replay  `toml:"replay"`
 }
@@ -101,6 +102,16 @@ type Rtnl struct {
 	BufferBytes int           `toml:"buffer_bytes"`
 	Mark        int           `toml:"mark"` // of the traffic whose way out is asked for, as fwmark; 0: none
 	UID         int           `toml:"uid"`  // of its sender; -1: the daemon's own
+}
+
+// NL80211 is the sensor for Wi-Fi.
+type NL80211 struct {
+	Enabled     bool          `toml:"enabled"`
+	NearDBm     int           `toml:"near_dbm"`
+	PollFar     time.Duration `toml:"poll_far"`
+	PollNear    time.Duration `toml:"poll_near"`
+	SetCQM      bool          `toml:"set_cqm"`
+	BufferBytes int           `toml:"buffer_bytes"`
 }
 
 // Suspend is the sensor for suspend and resume.
@@ -216,6 +227,7 @@ func Defaults() Config {
 		Predictor: Predictor{Method: "level-slope", EvaluateEvery: 50 * time.Millisecond},
 		Sensors: Sensors{
 			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
+			NL80211: NL80211{Enabled: true, NearDBm: -65, PollFar: time.Second, PollNear: 100 * time.Millisecond, BufferBytes: 256 << 10},
 			Suspend: Suspend{Enabled: true},
 		},
 		GRPC:   GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},

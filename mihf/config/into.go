@@ -22,6 +22,7 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	c.oneOf("predictor.method", r.Predictor.Method, &cfg.Predictor.Method, append(slices.Clone(known.Predictors), NoPredictor)...)
 	c.duration("predictor.evaluate_every", r.Predictor.EvaluateEvery, &cfg.Predictor.EvaluateEvery, 10*time.Millisecond, time.Second)
 	r.Sensors.Rtnl.into(c, &cfg.Sensors.Rtnl)
+	r.Sensors.NL80211.into(c, &cfg.Sensors.NL80211)
 	set(r.Sensors.Suspend.Enabled, &cfg.Sensors.Suspend.Enabled)
 	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
@@ -107,6 +108,17 @@ func (r *rawRtnl) into(c *checker, s *Rtnl) {
 	c.count("sensors.rtnl.buffer_bytes", r.BufferBytes, &s.BufferBytes, 4<<10, 32<<20)
 	c.count("sensors.rtnl.mark", r.Mark, &s.Mark, 0, math.MaxInt32)
 	c.count("sensors.rtnl.uid", r.UID, &s.UID, -1, math.MaxInt32)
+}
+
+func (r *rawNL80211) into(c *checker, s *NL80211) {
+	set(r.Enabled, &s.Enabled)
+	c.count("sensors.nl80211.near_dbm", r.NearDBm, &s.NearDBm, -100, -20)
+	c.duration("sensors.nl80211.poll_far", r.PollFar, &s.PollFar, 100*time.Millisecond, time.Minute)
+	c.duration("sensors.nl80211.poll_near", r.PollNear, &s.PollNear, 20*time.Millisecond, time.Minute)
+	set(r.SetCQM, &s.SetCQM)
+	c.count("sensors.nl80211.buffer_bytes", r.BufferBytes, &s.BufferBytes, 4<<10, 8<<20)
+	c.must(s.PollNear <= s.PollFar, "sensors.nl80211.poll_near",
+		"%v is longer than sensors.nl80211.poll_far, %v: close to a loss the signal is read more often, not less", s.PollNear, s.PollFar)
 }
 
 func (r *rawGRPC) into(c *checker, g *GRPC) {

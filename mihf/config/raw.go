@@ -14,7 +14,8 @@ type rawConfig struct {
 		EvaluateEvery *string `toml:"evaluate_every"`
 	} `toml:"predictor"`
 	Sensors struct {
-		Rtnl    rawRtnl `toml:"rtnl"`
+		Rtnl    rawRtnl    `toml:"rtnl"`
+		NL80211 rawNL80211 `toml:"nl80211"`
 		Suspend struct {
 			Enabled *bool `toml:"enabled"`
 		} `toml:"suspend"`
@@ -92,6 +93,15 @@ type rawRtnl struct {
 	BufferBytes *int    `toml:"buffer_bytes"`
 	Mark        *int    `toml:"mark"`
 	UID         *int    `toml:"uid"`
+}
+
+type rawNL80211 struct {
+	Enabled     *bool   `toml:"enabled"`
+	NearDBm     *int    `toml:"near_dbm"`
+	PollFar     *string `toml:"poll_far"`
+	PollNear    *string `toml:"poll_near"`
+	SetCQM      *bool   `toml:"set_cqm"`
+	BufferBytes *int    `toml:"buffer_bytes"`
 }
 
 type rawGRPC struct {

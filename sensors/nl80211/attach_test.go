@@ -40,7 +40,7 @@ func TestAssociation(t *testing.T) {
 
 // A roam by the supplicant: no NL80211_CMD_ROAM, but DISCONNECT and CONNECT within 130 ms.
 func TestRoamBySupplicant(t *testing.T) {
-	wlan := attachedTo(ap1, "home", -75)
+	wlan := attached1("home", -75)
 	inBubble(t, wlan, func(f *fake, _ *Options) {
 		wlan.bss = []rawBSS{{bssid: ap1, ssid: "home"}, {bssid: ap2, ssid: "home"}}
 	}, func(b *bed) {
@@ -62,7 +62,7 @@ func TestRoamBySupplicant(t *testing.T) {
 // A roam in the driver's firmware, and one whose messages all came before the look: the
 // difference of two states is a change of the point of attachment.
 func TestRoamAtOnce(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -75), nil, func(b *bed) {
+	inBubble(t, attached1("home", -75), nil, func(b *bed) {
 		b.want("starting", "authorised "+ap1+" home", "ok")
 		b.to("home", unix.NL80211_CMD_ROAM, attached(ap2, -60))
 		b.want("authorised " + ap2 + " home")
@@ -117,7 +117,7 @@ func TestWhyItEnded(t *testing.T) {
 		}, "unknown 0 local=false"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			inBubble(t, attachedTo(ap1, "home", -50), nil, func(b *bed) {
+			inBubble(t, attached1("home", -50), nil, func(b *bed) {
 				b.want("starting", "authorised "+ap1+" home", "ok")
 				x.say(b)
 				b.want("disconnected " + ap1 + " home " + x.want)
@@ -130,7 +130,7 @@ func TestWhyItEnded(t *testing.T) {
 
 // The reason that comes behind the end is added to it, once.
 func TestReasonComesLate(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -50), nil, func(b *bed) {
+	inBubble(t, attached1("home", -50), nil, func(b *bed) {
 		b.seen(true)
 		b.to("", unix.NL80211_CMD_DEL_STATION)
 		time.Sleep(gatherFor)
@@ -155,7 +155,7 @@ func TestAttemptFails(t *testing.T) {
 
 // W01: an empty list of stations alone never ends an attachment.
 func TestEmptyList(t *testing.T) {
-	wlan := attachedTo(ap1, "home", -50)
+	wlan := attached1("home", -50)
 	inBubble(t, wlan, func(*fake, *Options) {
 		wlan.stations[0].quiet = true
 		wlan.bss = []rawBSS{{bssid: ap1, ssid: "home", mbm: -5500, associated: true}}
@@ -188,7 +188,7 @@ func TestOnlyScanResultsIsSaid(t *testing.T) {
 
 // A direct link to another station (TDLS) is not the attachment.
 func TestDirectLink(t *testing.T) {
-	wlan := attachedTo(ap1, "home", -50)
+	wlan := attached1("home", -50)
 	wlan.stations = append([]rawStation{sta(ap2, -30, flagAssociated|flagAuthorised|flagTDLS)}, wlan.stations...)
 	inBubble(t, wlan, nil, func(b *bed) {
 		b.want("starting", "authorised "+ap1+" home", "ok")
@@ -212,7 +212,7 @@ func TestNoFlags(t *testing.T) {
 
 // W14: an SSID is its octets.
 func TestSSIDOctets(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "caf\xe9", -50), nil, func(b *bed) {
+	inBubble(t, attached1("caf\xe9", -50), nil, func(b *bed) {
 		b.want("starting", "authorised "+ap1+` caf\xe9`, "ok")
 		b.to("caf\xe8", unix.NL80211_CMD_ROAM, attached(ap1, -50))
 		b.want("authorised " + ap1 + ` caf\xe8`)
@@ -221,7 +221,7 @@ func TestSSIDOctets(t *testing.T) {
 
 // "nothing is said of it before that sensor said that it is there"
 func TestLinkFollows(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -50), func(f *fake, _ *Options) { f.unknown[wlan0] = true }, func(b *bed) {
+	inBubble(t, attached1("home", -50), func(f *fake, _ *Options) { f.unknown[wlan0] = true }, func(b *bed) {
 		time.Sleep(3 * time.Second)
 		b.want("starting", "ok")
 		b.kernel.change(func() { b.kernel.unknown[wlan0] = false })
@@ -242,7 +242,7 @@ func TestLinkFollows(t *testing.T) {
 
 // Without a sensor of links this one says that a link is gone.
 func TestAlone(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -50), func(_ *fake, o *Options) { o.Link = nil }, func(b *bed) {
+	inBubble(t, attached1("home", -50), func(_ *fake, o *Options) { o.Link = nil }, func(b *bed) {
 		b.want("starting", "authorised "+ap1+" home", "ok")
 		b.kernel.change(func() { b.kernel.ifaces = nil })
 		b.send(unix.NL80211_CMD_DEL_INTERFACE)

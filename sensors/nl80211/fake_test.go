@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/mdlayher/genetlink"
@@ -16,7 +15,6 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/clock"
-	"mihf.dev/sensors/sensorstest"
 )
 
 const (
@@ -413,10 +411,4 @@ func (f *fake) sensor(opt Options) *Sensor {
 	s.dial = f.dial
 	s.own = func(int) mihf.LinkID { return link0 }
 	return s
-}
-
-func (f *fake) start(t testing.TB) (*Sensor, *sensorstest.Recorder) {
-	t.Helper()
-	s := f.sensor(f.options())
-	return s, sensorstest.Start(t, s)
 }

@@ -120,11 +120,11 @@ func (b *bed) samples(d time.Duration) (list []mihf.Observation) {
 
 func (b *bed) set(stations ...rawStation) { b.kernel.change(func() { b.wlan.stations = stations }) }
 
-// attach sets the interface to be attached before the sensor runs.
-func attachedTo(addr, ssid string, dbm int) *rawIface {
+// attached1 is a station that is attached to the first access point.
+func attached1(ssid string, dbm int) *rawIface {
 	i := station0()
 	i.ssid = ssid
-	i.stations = []rawStation{attached(addr, dbm)}
+	i.stations = []rawStation{attached(ap1, dbm)}
 	return i
 }
 

@@ -3,6 +3,7 @@ package nl80211
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/mdlayher/genetlink"
@@ -184,12 +185,7 @@ func isErrno(err error, list ...unix.Errno) bool {
 	if !errors.As(err, &errno) {
 		return false
 	}
-	for _, e := range list {
-		if e == errno {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(list, errno)
 }
 
 // refused reports whether the kernel or driver answered, and said no: the socket works.

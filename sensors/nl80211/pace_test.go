@@ -88,7 +88,7 @@ func TestPaceProperty(t *testing.T) {
 
 // "The signal is read every PollFar, and every PollNear while …": with the kernel's answers.
 func TestPolling(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -50), nil, func(b *bed) {
+	inBubble(t, attached1("home", -50), nil, func(b *bed) {
 		b.samples(settleFor)
 		about := func(what string, d time.Duration, low, high int) {
 			b.Helper()

@@ -176,7 +176,7 @@ func TestBusyMeter(t *testing.T) {
 // The survey is asked for now and then; its share goes with the next sample. A driver
 // that has none is not asked again.
 func TestSurvey(t *testing.T) {
-	wlan := attachedTo(ap1, "home", -50)
+	wlan := attached1("home", -50)
 	wlan.survey = [][2]uint64{{1000, 100}, {2000, 600}}
 	inBubble(t, wlan, nil, func(b *bed) {
 		b.want("starting", "authorised "+ap1+" home", "ok")

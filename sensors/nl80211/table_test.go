@@ -68,7 +68,7 @@ func TestDetectionsAreBounded(t *testing.T) {
 
 // A flood of results is read once a second.
 func TestResultsFlood(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -50), nil, func(b *bed) {
+	inBubble(t, attached1("home", -50), nil, func(b *bed) {
 		b.seen(true)
 		before := b.kernel.count(unix.NL80211_CMD_GET_SCAN)
 		for range 100 {
@@ -83,7 +83,7 @@ func TestResultsFlood(t *testing.T) {
 
 // A scan whose end was not told ends by itself.
 func TestScanEnds(t *testing.T) {
-	inBubble(t, attachedTo(ap1, "home", -50), nil, func(b *bed) {
+	inBubble(t, attached1("home", -50), nil, func(b *bed) {
 		b.seen(true)
 		b.send(unix.NL80211_CMD_TRIGGER_SCAN)
 		b.want("scanning true")

@@ -113,6 +113,11 @@ func TestEveryValueArrives(t *testing.T) {
 		r.Mark != uint32(c.Sensors.Rtnl.Mark) || r.UID != mihf.Some(uint32(c.Sensors.Rtnl.UID)) {
 		t.Errorf("rtnl %+v", r)
 	}
+	w, wifi := nl80211Options(&c.Sensors.NL80211, Options{}, func(int) (mihf.LinkID, bool) { return "x", true }), &c.Sensors.NL80211
+	if w.Near != float64(wifi.NearDBm) || w.PollFar != wifi.PollFar || w.PollNear != wifi.PollNear || w.SetCQM != wifi.SetCQM ||
+		w.BufferBytes != wifi.BufferBytes || w.Link == nil {
+		t.Errorf("nl80211 %+v", w)
+	}
 	if r := rtnlOptions(&config.Rtnl{UID: -1}, Options{}); r.UID.Known() {
 		t.Errorf("the kernel is asked as user %v, want as the daemon's own", r.UID)
 	}

@@ -11,6 +11,7 @@ import (
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
 	"mihf.dev/sensors"
+	"mihf.dev/sensors/nl80211"
 	"mihf.dev/sensors/rtnl"
 	"mihf.dev/sensors/suspend"
 )
@@ -18,9 +19,13 @@ import (
 // NewSensors returns the sensors that are enabled, and what is told the peers whose routes
 // matter (nil: no sensor wants to know).
 func NewSensors(c *config.Config, o Options) (list []sensors.Sensor, watch func([]netip.Addr)) {
+	var linkOf func(int) (mihf.LinkID, bool)
 	if s := &c.Sensors.Rtnl; s.Enabled {
 		r := rtnl.New(rtnlOptions(s, o))
-		list, watch = append(list, r), r.Watch
+		list, watch, linkOf = append(list, r), r.Watch, r.Link
+	}
+	if s := &c.Sensors.NL80211; s.Enabled {
+		list = append(list, nl80211.New(nl80211Options(s, o, linkOf)))
 	}
 	if c.Sensors.Suspend.Enabled {
 		list = append(list, suspend.New(suspend.Options{Clock: o.Clock}))
@@ -46,6 +51,16 @@ func rtnlOptions(s *config.Rtnl, o Options) rtnl.Options {
 		out.UID = mihf.Some(uint32(s.UID))
 	}
 	return out
+}
+
+// nl80211Options takes the function that names links; nil: the sensor of links is off.
+func nl80211Options(s *config.NL80211, o Options, linkOf func(int) (mihf.LinkID, bool)) nl80211.Options {
+	log, seed := o.logger().With("sensor", nl80211.Name), rand.Uint64()
+	log.Debug("random choices begin", "seed", seed)
+	return nl80211.Options{
+		Clock: o.Clock, Log: log, Seed: seed, Link: linkOf,
+		Near: float64(s.NearDBm), PollFar: s.PollFar, PollNear: s.PollNear, SetCQM: s.SetCQM, BufferBytes: s.BufferBytes,
+	}
 }
 
 // SensorTask returns the task that runs a sensor. It is ready when the sensor's condition
