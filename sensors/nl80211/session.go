@@ -183,8 +183,8 @@ func (s *session) work(ctx context.Context) error {
 		}
 	}
 	for _, r := range s.state.ordered() {
-		if ctx.Err() != nil {
-			break
+		if over(ctx) {
+			return nil
 		}
 		if err := s.visit(r); err != nil {
 			return err
@@ -222,7 +222,7 @@ func (s *session) tell() {
 func (s *session) publish(ctx context.Context) {
 	list := s.state.flush(s.now())
 	for i := range list {
-		if ctx.Err() != nil {
+		if over(ctx) {
 			return
 		}
 		s.emit(&list[i])
@@ -231,7 +231,7 @@ func (s *session) publish(ctx context.Context) {
 
 func (s *session) resynced(ctx context.Context, lost bool) {
 	s.sensor.count.resyncs.Add(1)
-	if ctx.Err() == nil {
+	if !over(ctx) {
 		s.emit(&mihf.Observation{At: s.now(), Sensor: Name, Kind: mihf.ObsResync, Lost: lost})
 	}
 }
@@ -246,3 +246,5 @@ func (s *session) resumed() bool {
 	s.suspended = total
 	return gap > resumeGap
 }
+
+func over(ctx context.Context) bool { return ctx.Err() != nil }
