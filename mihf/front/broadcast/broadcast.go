@@ -43,14 +43,12 @@ const batch = 64
 // closed as slow is resumed.
 func Run(ctx context.Context, b front.Broker, who mihf.Caller, send func(Message)) error {
 	r := reader{send: send}
-	err := mihf.ErrSlow // until the first subscription
-	for errors.Is(err, mihf.ErrSlow) && ctx.Err() == nil {
-		err = r.read(ctx, b, who)
+	for ctx.Err() == nil {
+		if err := r.read(ctx, b, who); ctx.Err() == nil && !errors.Is(err, mihf.ErrSlow) {
+			return fmt.Errorf("reading what the broker publishes: %w", err)
+		}
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("reading what the broker publishes: %w", err)
+	return nil
 }
 
 type reader struct {

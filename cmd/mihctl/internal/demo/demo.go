@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -63,7 +64,7 @@ func Run(ctx context.Context, speed float64, shown func(*Entry)) (*Report, error
 	if err == nil {
 		defer func() { _ = bus.Close() }() // nothing is lost with it
 	} else if !errors.Is(err, privatebus.ErrAbsent) {
-		return nil, fmt.Errorf("demo: %w", err)
+		return nil, fmt.Errorf("demo: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	clk := clock.Scaled(speed)
 	s := &stage{
@@ -74,7 +75,7 @@ func Run(ctx context.Context, speed float64, shown func(*Entry)) (*Report, error
 	}
 	g, running := errgroup.WithContext(ctx)
 	if err := s.assemble(running, g); err != nil {
-		return nil, fmt.Errorf("demo: %w", err)
+		return nil, fmt.Errorf("demo: %w", cmp.Or(context.Cause(ctx), err))
 	}
 	err = g.Wait()
 	switch {
