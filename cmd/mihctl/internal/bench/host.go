@@ -19,6 +19,8 @@ type host struct {
 	// serve serves until ctx ends and returns where; what it needs of the file system is in dir.
 	serve func(ctx context.Context, b *started, dir string, tasks *sync.WaitGroup) (where string, err error)
 	dial  func(where string) (clients.Client, error)
+	// shared is how many subscribers one connection may have; 0: any number.
+	shared int
 }
 
 // in serves from a folder, and connects a client.

@@ -110,7 +110,11 @@ func (m *Memory) measure(ctx context.Context, o *Options, front string, own bool
 		return 0, err
 	}
 	m.IdleMiB = round(before/1024, 1)
-	c := &audience{listeners: make([]listener, m.Subscribers)}
+	n := m.Subscribers
+	if most := hosts[front].shared; most > 0 && !own {
+		n = min(n, most)
+	}
+	c := &audience{listeners: make([]listener, n)}
 	defer func() { err = errors.Join(err, c.close()) }()
 	if err := c.join(ctx, own, func() (clients.Client, error) { return hosts[front].dial(where) }); err != nil {
 		return 0, err
@@ -121,7 +125,7 @@ func (m *Memory) measure(ctx context.Context, o *Options, front string, own bool
 		return 0, err
 	}
 	m.count(c)
-	return round((after-before)/float64(m.Subscribers), 1), nil
+	return round((after-before)/float64(n), 1), nil
 }
 
 // count compares what the subscribers got: all joined before a moment and left after

@@ -103,6 +103,7 @@ var hostNATS = host{
 		secret, address, _ := strings.Cut(where, "@")
 		return mihnats.Dial("nats://"+address, natsOptions(secret))
 	},
+	shared: 300, // the embedded server gives a connection 1,024 subjects; a subscriber takes three
 }
 
 func natsOptions(secret string) mihnats.Options {
