@@ -24,7 +24,7 @@ type attachment struct {
 
 // Attach opens a transport's attachment, for as long as ctx, the bus and the broker live.
 func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	l, err := c.connect(own)
 	if err != nil {
 		err = c.errorOf(own, err)

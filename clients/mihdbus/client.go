@@ -38,8 +38,7 @@ type Client struct {
 	skipped   atomic.Uint64
 	streams   atomic.Uint64 // numbers given
 
-	life context.Context // ends with Close
-	end  context.CancelFunc
+	life *clients.Life
 
 	dialling chan struct{} // full while somebody dials
 	mu       sync.Mutex    // guards the following
@@ -55,7 +54,7 @@ func Dial(address string, o Options) (*Client, error) {
 	if o.Queue <= 0 {
 		o.Queue = 1024
 	}
-	c := &Client{o: o, dialling: make(chan struct{}, 1)}
+	c := &Client{o: o, life: clients.NewLife(), dialling: make(chan struct{}, 1)}
 	if address == "" {
 		c.addresses = []func() (string, error){busconn.SystemAddress, busconn.SessionAddress}
 	} else {
@@ -64,7 +63,6 @@ func Dial(address string, o Options) (*Client, error) {
 		}
 		c.addresses = []func() (string, error){func() (string, error) { return address, nil }}
 	}
-	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
 }
 
@@ -73,7 +71,7 @@ func (c *Client) Skipped() uint64 { return c.skipped.Load() }
 
 // Close ends the connections and, with mihf.ErrClosed, everything on them.
 func (c *Client) Close() error {
-	c.end()
+	c.life.End()
 	c.mu.Lock()
 	shared := c.shared
 	c.mu.Unlock()
@@ -81,15 +79,6 @@ func (c *Client) Close() error {
 		shared.close()
 	}
 	return nil
-}
-
-// during returns a context that ends with ctx, with the client (the cause is
-// mihf.ErrClosed then), or by its cancel function.
-func (c *Client) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	own, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(clients.ErrClientClosed) })
-	context.AfterFunc(own, func() { stop() })
-	return own, func() { cancel(nil) }
 }
 
 // connection returns the shared connection, and makes it where there is none.
@@ -100,8 +89,8 @@ func (c *Client) connection(ctx context.Context) (*link, error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if c.life.Err() != nil {
-		return nil, clients.ErrClientClosed
+	if err := c.life.Err(); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	shared := c.shared
@@ -116,9 +105,9 @@ func (c *Client) connection(ctx context.Context) (*link, error) {
 	c.mu.Lock()
 	c.shared = shared
 	c.mu.Unlock()
-	if c.life.Err() != nil { // Close did not see it
+	if err := c.life.Err(); err != nil { // Close did not see it
 		shared.close()
-		return nil, clients.ErrClientClosed
+		return nil, err
 	}
 	return shared, nil
 }
@@ -129,7 +118,7 @@ func (c *Client) errorOf(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case c.life.Err() != nil:
-		return clients.ErrClientClosed
+		return c.life.Err()
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
@@ -151,7 +140,7 @@ func vocabulary(err error) error {
 
 // call calls a method of the broker on the shared connection.
 func (c *Client) call(ctx context.Context, method string, args ...any) ([]any, error) {
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	defer cancel()
 	l, err := c.connection(own)
 	if err != nil {

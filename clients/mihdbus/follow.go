@@ -15,36 +15,16 @@ import (
 
 // Follow subscribes and keeps the subscription. See [clients.Follow].
 func (c *Client) Follow(ctx context.Context, req mihf.SubscribeRequest) (mihf.Feed, error) {
-	own, cancel := c.during(ctx)
-	f, err := clients.Follow(own, req, c.subscribe)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return feed{f, cancel}, nil
-}
-
-// feed is a subscription that ends with its client.
-type feed struct {
-	mihf.Feed
-	cancel context.CancelFunc
-}
-
-// Close ends the feed.
-func (f feed) Close() {
-	f.Feed.Close()
-	f.cancel()
+	return c.life.Follow(ctx, req, c.subscribe)
 }
 
 // stream is what the broker sends under one number.
 type stream struct {
 	*inbox
-	c  *Client
-	l  *link
-	id uint64
-	// before is what the next delivery follows, where kinds that are not known came
-	// between.
-	before mihf.Opt[uint64]
+	c      *Client
+	l      *link
+	id     uint64
+	passed clients.PassedOver
 }
 
 func errBehind(n int) error { return fmt.Errorf("%w: %d messages waited", mihf.ErrSlow, n) }
@@ -59,7 +39,7 @@ func endOf(name, text string) error {
 
 // open asks the broker for a stream.
 func (c *Client) open(ctx context.Context, lossy bool, method string, args ...any) (*stream, error) {
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	defer cancel()
 	l, err := c.connection(own)
 	if err != nil {
@@ -119,48 +99,16 @@ func (s *subscription) Next(buf []mihf.Delivery) (int, error) {
 			s.c.skipped.Add(1)
 			continue
 		}
-		if unknown(&p) {
+		if !conv.KnownKind(&p) {
 			s.c.skipped.Add(1)
-			s.before = mihf.Some(s.before.Or(p.GetPrevious()))
+			s.passed.Add(p.GetPrevious())
 			continue
 		}
-		if err := decode(conv.Decoder{Now: r.at, Held: conv.Held(p.GetHeld())}, &p, &buf[0]); err != nil {
+		if buf[0], err = (conv.Decoder{Now: r.at, Held: conv.Held(p.GetHeld())}).Delivery(&p); err != nil {
 			s.c.skipped.Add(1)
 			continue
 		}
-		buf[0].Previous = s.before.Or(buf[0].Previous)
-		s.before = mihf.Opt[uint64]{}
+		s.passed.Join(&buf[0])
 		return 1, nil
 	}
-}
-
-// unknown reports whether a delivery is of a kind that a newer broker added. Nothing is
-// missing without it.
-func unknown(p *mihv1.SubscribeResponse) bool {
-	switch item := p.GetItem().(type) {
-	case *mihv1.SubscribeResponse_Event:
-		return item.Event.GetKind() == nil
-	case *mihv1.SubscribeResponse_Hint:
-		return item.Hint.GetKind() == nil
-	default:
-		return item == nil
-	}
-}
-
-func decode(dec conv.Decoder, p *mihv1.SubscribeResponse, d *mihf.Delivery) (err error) {
-	*d = mihf.Delivery{Previous: p.GetPrevious(), Conflated: p.GetConflated()}
-	switch item := p.GetItem().(type) {
-	case *mihv1.SubscribeResponse_Event:
-		d.Kind = mihf.DeliverEvent
-		d.Event, err = dec.Event(item.Event)
-	case *mihv1.SubscribeResponse_Hint:
-		d.Kind = mihf.DeliverHint
-		d.Hint, err = dec.Hint(item.Hint)
-	case *mihv1.SubscribeResponse_Snapshot:
-		d.Kind = mihf.DeliverSnapshot
-		d.Snapshot, err = dec.Snapshot(item.Snapshot)
-	case *mihv1.SubscribeResponse_Gap:
-		d.Kind, d.Gap = mihf.DeliverGap, conv.DecodeGap(item.Gap)
-	}
-	return err
 }

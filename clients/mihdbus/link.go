@@ -64,8 +64,8 @@ func (c *Client) connectTo(ctx context.Context, address string) (*link, error) {
 		l.conn.Close()
 		return nil, err
 	}
-	forget := context.AfterFunc(c.life, l.close) //nolint:contextcheck // the client's own
-	go func() {                                  // ends with the connection
+	forget := c.life.AfterEnd(l.close)
+	go func() { // ends with the connection
 		defer forget()
 		<-l.conn.Done()
 		l.fail(errLost)

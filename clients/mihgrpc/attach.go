@@ -42,7 +42,7 @@ type attachment struct {
 
 // Attach opens a transport's attachment, for as long as ctx and the connection live.
 func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	s, err := c.flows.Attach(own)
 	if err == nil {
 		err = taken(s)

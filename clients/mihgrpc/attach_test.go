@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"mihf.dev/clients"
 	"mihf.dev/mihf"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
@@ -53,7 +54,7 @@ func play(t *testing.T, script func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		p := &pipe{ctx: ctx, replies: make(chan *mihv1.AttachResponse, 2*maxWaiting)}
-		a := newAttachment(ctx, &Client{life: t.Context()}, p, cancel)
+		a := newAttachment(ctx, &Client{life: clients.NewLife()}, p, cancel)
 		defer a.Close()
 		script(&scene{t, a, p})
 	})

@@ -48,8 +48,7 @@ type Client struct {
 	skipped  atomic.Uint64
 	refused  atomic.Uint64
 
-	life context.Context // ends with Close
-	end  context.CancelFunc
+	life *clients.Life
 }
 
 var _ clients.Client = (*Client)(nil)
@@ -79,9 +78,8 @@ func Dial(address string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("address %q: %w", address, err)
 	}
-	life, end := context.WithCancel(context.Background())
 	return &Client{
-		life: life, end: end, conn: conn, clock: o.Clock, events: mihv1.NewEventServiceClient(conn), flows: mihv1.NewTransportServiceClient(conn),
+		life: clients.NewLife(), conn: conn, clock: o.Clock, events: mihv1.NewEventServiceClient(conn), flows: mihv1.NewTransportServiceClient(conn),
 		commands: mihv1.NewCommandServiceClient(conn), info: mihv1.NewInformationServiceClient(conn), admin: mihv1.NewAdminServiceClient(conn),
 	}, nil
 }
@@ -110,26 +108,17 @@ func (c *Client) RefusedAcks() uint64 { return c.refused.Load() }
 
 // Close ends the connection and, with clients.ErrClientClosed, everything on it.
 func (c *Client) Close() error {
-	c.end()
+	c.life.End()
 	if err := c.conn.Close(); err != nil && grpc.ErrClientConnClosing != err { //nolint:errorlint,staticcheck // gRPC's own sentinel, returned as it is
 		return err
 	}
 	return nil
 }
 
-// during returns a context that ends with ctx, with the client (the cause is
-// clients.ErrClientClosed then), or by its cancel function.
-func (c *Client) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	own, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(clients.ErrClientClosed) })
-	context.AfterFunc(own, func() { stop() })
-	return own, func() { cancel(nil) }
-}
-
 // errorOf turns an error of a call or stream into one of the vocabulary; nil stays nil.
 func (c *Client) errorOf(err error) error {
-	if err != nil && c.life.Err() != nil {
-		return clients.ErrClientClosed
+	if closed := c.life.Err(); err != nil && closed != nil {
+		return closed
 	}
 	return errorOf(err)
 }

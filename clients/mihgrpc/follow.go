@@ -15,25 +15,7 @@ import (
 
 // Follow subscribes and keeps the subscription. See [clients.Follow].
 func (c *Client) Follow(ctx context.Context, req mihf.SubscribeRequest) (mihf.Feed, error) {
-	own, cancel := c.during(ctx)
-	f, err := clients.Follow(own, req, c.subscribe)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return feed{f, cancel}, nil
-}
-
-// feed is a subscription that ends with its client.
-type feed struct {
-	mihf.Feed
-	cancel context.CancelFunc
-}
-
-// Close ends the feed.
-func (f feed) Close() {
-	f.Feed.Close()
-	f.cancel()
+	return c.life.Follow(ctx, req, c.subscribe)
 }
 
 // subscribe opens one stream and waits until the broker has taken the request.
@@ -68,9 +50,7 @@ type stream struct {
 	c      *Client
 	s      grpc.ServerStreamingClient[mihv1.SubscribeResponse]
 	cancel context.CancelFunc
-	// before is what the next delivery follows, where kinds that are not known came
-	// between.
-	before mihf.Opt[uint64]
+	passed clients.PassedOver
 }
 
 // Next waits for one delivery.
@@ -83,53 +63,18 @@ func (s *stream) Next(buf []mihf.Delivery) (int, error) {
 		if err != nil {
 			return 0, s.c.errorOf(err)
 		}
-		if unknown(p) {
+		if !conv.KnownKind(p) {
 			s.c.skipped.Add(1)
-			s.before = mihf.Some(s.before.Or(p.GetPrevious()))
+			s.passed.Add(p.GetPrevious())
 			continue
 		}
-		if err := s.decode(p, &buf[0]); err != nil {
+		if buf[0], err = s.c.decoder(conv.Held(p.GetHeld())).Delivery(p); err != nil {
 			s.c.skipped.Add(1)
 			continue
 		}
-		buf[0].Previous = s.before.Or(buf[0].Previous)
-		s.before = mihf.Opt[uint64]{}
+		s.passed.Join(&buf[0])
 		return 1, nil
 	}
-}
-
-// unknown reports whether a delivery is of a kind that a newer broker added. Nothing is
-// missing without it.
-func unknown(p *mihv1.SubscribeResponse) bool {
-	switch item := p.GetItem().(type) {
-	case *mihv1.SubscribeResponse_Event:
-		return item.Event.GetKind() == nil
-	case *mihv1.SubscribeResponse_Hint:
-		return item.Hint.GetKind() == nil
-	default:
-		return item == nil
-	}
-}
-
-func (s *stream) decode(p *mihv1.SubscribeResponse, d *mihf.Delivery) (err error) {
-	dec := s.c.decoder(conv.Held(p.GetHeld()))
-	*d = mihf.Delivery{Previous: p.GetPrevious(), Conflated: p.GetConflated()}
-	switch item := p.GetItem().(type) {
-	case *mihv1.SubscribeResponse_Event:
-		d.Kind = mihf.DeliverEvent
-		d.Event, err = dec.Event(item.Event)
-	case *mihv1.SubscribeResponse_Hint:
-		d.Kind = mihf.DeliverHint
-		d.Hint, err = dec.Hint(item.Hint)
-	case *mihv1.SubscribeResponse_Snapshot:
-		d.Kind = mihf.DeliverSnapshot
-		d.Snapshot, err = dec.Snapshot(item.Snapshot)
-	case *mihv1.SubscribeResponse_Gap:
-		d.Kind, d.Gap = mihf.DeliverGap, conv.DecodeGap(item.Gap)
-	default:
-		err = mihf.ErrInvalid
-	}
-	return err
 }
 
 // Close ends the stream.

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"mihf.dev/clients"
 	"mihf.dev/mihf"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
@@ -33,7 +34,7 @@ func TestUnknownKindsLeaveNoHole(t *testing.T) {
 		return &mihv1.SubscribeResponse{Previous: previous, Item: &mihv1.SubscribeResponse_Event{Event: e}}
 	}
 	resync := &mihv1.Event_Resync{Resync: &mihv1.Resync{}}
-	c := &Client{life: t.Context()}
+	c := &Client{life: clients.NewLife()}
 	s := &stream{c: c, s: &subscription{sent: []*mihv1.SubscribeResponse{
 		event(1, &mihv1.Event{Sequence: 2, Kind: resync}),
 		event(2, &mihv1.Event{Sequence: 3}),
