@@ -33,7 +33,7 @@ func refuse(name, format string, args ...any) error {
 
 // encoder returns one for messages that are sent now.
 func (s *Server) encoder() conv.Encoder {
-	return conv.Encoder{Now: s.o.Broker.Now(), Wall: time.Now(), Node: s.dicts.node}
+	return conv.Encoder{Now: s.o.Broker.Now(), Wall: time.Now(), Node: s.dicts.Node()}
 }
 
 // do does one call and answers it.

@@ -1,55 +1,28 @@
 package dbusfront
 
 import (
-	"sync"
-	"time"
-
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
 	"mihf.dev/proto/conv"
+	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/variant"
 )
 
-// slots is how many events are kept as dictionaries; a power of two.
-const slots = 64
+// dictOfEvent is the form in which events are kept, so that each is made a dictionary once for
+// the broadcast and all streams.
+func dictOfEvent(p *mihv1.Event) (variant.Dict, error) { return variant.Encode(p), nil }
 
-// dicts keeps the newest events as dictionaries, so that each is turned into one once for the
-// broadcast and all streams. Nobody may change them.
-type dicts struct {
-	node  mihf.NodeID
-	now   func() mihf.Time
-	slots [slots]struct {
-		mu       sync.Mutex // guards the following
-		boot     mihf.BootID
-		sequence uint64
-		at       mihf.Time // of the encoding
-		dict     variant.Dict
-	}
+// event returns an event's dictionary, which nobody may change, and how long ago it was made,
+// in nanoseconds.
+func (s *Server) event(ev *mihf.Event) (dict variant.Dict, heldNs int64) {
+	dict, at, _ := s.dicts.Event(ev) // dictOfEvent does not fail
+	return dict, max(0, int64(s.o.Broker.Now().Sub(at)))
 }
-
-// event returns an event's dictionary and when it was made.
-func (c *dicts) event(ev *mihf.Event) (variant.Dict, mihf.Time) {
-	s := &c.slots[ev.Sequence%slots]
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dict != nil && s.sequence == ev.Sequence && s.boot == ev.Boot {
-		return s.dict, s.at
-	}
-	at := c.now()
-	dict := variant.Encode(conv.Encoder{Now: at, Wall: time.Now(), Node: c.node}.Event(ev))
-	if s.dict == nil || ev.Boot != s.boot || ev.Sequence > s.sequence { // who is behind pushes out nothing newer
-		s.boot, s.sequence, s.at, s.dict = ev.Boot, ev.Sequence, at, dict
-	}
-	return dict, at
-}
-
-// held returns how long ago something was encoded, in nanoseconds.
-func (c *dicts) held(at mihf.Time) int64 { return max(0, int64(c.now().Sub(at))) }
 
 // hint returns a hint's dictionary, made now. Hints carry no wall time.
 func (s *Server) hint(h *mihf.Hint) variant.Dict {
-	return variant.Encode(conv.Encoder{Now: s.o.Broker.Now(), Node: s.dicts.node}.Hint(h))
+	return variant.Encode(conv.Encoder{Now: s.o.Broker.Now(), Node: s.dicts.Node()}.Hint(h))
 }
 
 // delivery returns what a subscription gives as mih.v1.SubscribeResponse.
@@ -64,9 +37,9 @@ func (s *Server) delivery(d *mihf.Delivery) variant.Dict {
 	}
 	switch d.Kind {
 	case mihf.DeliverEvent:
-		dict, at := s.dicts.event(&d.Event)
+		dict, held := s.event(&d.Event)
 		set("event", dict)
-		if held := s.dicts.held(at); held != 0 {
+		if held != 0 {
 			set("held_ns", held)
 		}
 	case mihf.DeliverHint:

@@ -14,6 +14,8 @@ import (
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/front"
+	"mihf.dev/mihf/front/encoded"
+	"mihf.dev/proto/variant"
 )
 
 // Options say how to serve. Fields that are zero mean the default that they name.
@@ -82,7 +84,7 @@ type Server struct {
 	log   *slog.Logger
 	ready chan struct{}
 	named sync.Map // methods that a malformed call was logged of
-	dicts dicts
+	dicts *encoded.Forms[variant.Dict]
 
 	counts struct {
 		joined, calls, refused, malformed, signals, encodeErrors, panics, oversized atomic.Uint64
@@ -111,7 +113,7 @@ func New(o Options) (*Server, error) {
 	}
 	o.setDefaults()
 	s := &Server{o: o, log: o.Logger, ready: make(chan struct{})}
-	s.dicts.node, s.dicts.now = o.Broker.Node(), o.Broker.Now
+	s.dicts = encoded.NewForms(o.Broker.Node(), o.Broker.Now, dictOfEvent)
 	s.condition = mihf.SensorCondition{Sensor: "dbus", Condition: mihf.ConditionStarting}
 	return s, nil
 }

@@ -43,8 +43,8 @@ func (b *bus) announce(m broadcast.Message) {
 			path, iface = dbusapi.Root, dbusapi.BrokerInterface
 		}
 		_ = b.emit(b.ctx, "", path, iface, dbusapi.EventSignal(ev.Kind), func() []any {
-			dict, at := b.s.dicts.event(ev)
-			return []any{m.Chain, b.s.dicts.held(at), dict, m.Conflated}
+			dict, heldNs := b.s.event(ev)
+			return []any{m.Chain, heldNs, dict, m.Conflated}
 		})
 	case mihf.DeliverGap:
 		_ = b.emit(b.ctx, "", dbusapi.Root, dbusapi.BrokerInterface, "Gap", these(variant.Encode(conv.EncodeGap(&m.Gap))))

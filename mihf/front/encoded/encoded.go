@@ -1,14 +1,14 @@
-// Package encoded keeps the newest events in their protobuf form, so that each is encoded
-// once, whatever the number of fronts and of their subscribers.
+// Package encoded keeps the newest events in an encoded form, so that each is encoded once,
+// whatever the number of subscribers and of fronts that share the form.
 //
 // # Guarantees
 //
-//   - The same event of the same run gives the same octets while it is kept.
+//   - The same event of the same run gives the same form while it is kept.
 //   - A subscriber that is behind does not push out what the others need.
 //   - Memory is bounded: [slots] events.
 //
-// The octets are shared: nobody may change them. Ages in an event count from its encoding,
-// whose time comes with it; who sends it later says how much later (held).
+// A form is shared: nobody may change it. Ages in an event count from its encoding, whose
+// time comes with it; who sends it later says how much later (held).
 //
 // Shell: it takes a lock; any goroutine may use it.
 package encoded
@@ -22,45 +22,60 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/proto/conv"
+	mihv1 "mihf.dev/proto/mih/v1"
 )
 
 // slots is how many events are kept; a power of two.
 const slots = 256
 
-// Events are encoded events. Make it with [New].
-type Events struct {
+// Forms are encoded events. Make them with [New] or [NewForms].
+type Forms[T any] struct {
 	node  mihf.NodeID
 	now   func() mihf.Time
-	slots [slots]struct {
-		mu       sync.Mutex // guards the following
-		boot     mihf.BootID
-		sequence uint64
-		at       mihf.Time // of the encoding
-		bytes    []byte
-	}
+	form  func(*mihv1.Event) (T, error)
+	slots [slots]slot[T]
 }
 
-// New returns an empty store for the events of a node, by whose clock now is.
-func New(node mihf.NodeID, now func() mihf.Time) *Events { return &Events{node: node, now: now} }
+type slot[T any] struct {
+	mu       sync.Mutex // guards the following
+	full     bool
+	boot     mihf.BootID
+	sequence uint64
+	at       mihf.Time // of the encoding
+	form     T
+}
+
+// Events are events as the octets of mih.v1.Event.
+type Events = Forms[[]byte]
+
+// New returns an empty store of octets for the events of a node, by whose clock now is.
+func New(node mihf.NodeID, now func() mihf.Time) *Events {
+	return NewForms(node, now, func(p *mihv1.Event) ([]byte, error) { return proto.Marshal(p) })
+}
+
+// NewForms is [New] for what form makes of a message.
+func NewForms[T any](node mihf.NodeID, now func() mihf.Time, form func(*mihv1.Event) (T, error)) *Forms[T] {
+	return &Forms[T]{node: node, now: now, form: form}
+}
 
 // Node returns the name that the events carry.
-func (c *Events) Node() mihf.NodeID { return c.node }
+func (f *Forms[T]) Node() mihf.NodeID { return f.node }
 
-// Event returns an event as mih.v1.Event and when that was made.
-func (c *Events) Event(ev *mihf.Event) ([]byte, mihf.Time, error) {
-	s := &c.slots[ev.Sequence%slots]
+// Event returns an event's form and when that was made. It fails where the form's maker does.
+func (f *Forms[T]) Event(ev *mihf.Event) (form T, at mihf.Time, err error) {
+	s := &f.slots[ev.Sequence%slots]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bytes != nil && s.sequence == ev.Sequence && s.boot == ev.Boot {
-		return s.bytes, s.at, nil
+	if s.full && s.sequence == ev.Sequence && s.boot == ev.Boot {
+		return s.form, s.at, nil
 	}
-	at := c.now()
-	b, err := proto.Marshal(conv.Encoder{Now: at, Wall: time.Now(), Node: c.node}.Event(ev))
+	at = f.now()
+	form, err = f.form(conv.Encoder{Now: at, Wall: time.Now(), Node: f.node}.Event(ev))
 	if err != nil {
-		return nil, 0, fmt.Errorf("encoding event %d (%v): %w", ev.Sequence, ev.Kind, err)
+		return form, 0, fmt.Errorf("encoding event %d (%v): %w", ev.Sequence, ev.Kind, err)
 	}
-	if s.bytes == nil || ev.Boot != s.boot || ev.Sequence > s.sequence {
-		s.boot, s.sequence, s.at, s.bytes = ev.Boot, ev.Sequence, at, b
+	if !s.full || ev.Boot != s.boot || ev.Sequence > s.sequence {
+		s.full, s.boot, s.sequence, s.at, s.form = true, ev.Boot, ev.Sequence, at, form
 	}
-	return b, at, nil
+	return form, at, nil
 }
