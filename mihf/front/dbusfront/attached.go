@@ -132,13 +132,20 @@ func (p *peer) registerFlow(who mihf.Caller, args []any) (answer, error) {
 		return answer{}, err
 	}
 	a.sending.Lock() // no hint goes out before the answer
+	registered := false
+	defer func() {
+		if !registered { // refused, or a panic
+			a.sending.Unlock()
+		}
+	}()
 	reg, err := a.at.Register(spec)
 	if err != nil {
-		a.sending.Unlock()
 		return answer{}, err
 	}
 	p.b.setFlow(reg.Flow, a)
-	return answer{args: []any{variant.Encode(conv.EncodeRegistration(&reg))}, after: a.sending.Unlock}, nil
+	out := answer{args: []any{variant.Encode(conv.EncodeRegistration(&reg))}, after: a.sending.Unlock}
+	registered = true
+	return out, nil
 }
 
 func (p *peer) unregisterFlow(_ mihf.Caller, args []any) (answer, error) {

@@ -14,6 +14,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/busconn"
+	"mihf.dev/mihf/front"
 	"mihf.dev/mihf/front/dbusfront"
 	"mihf.dev/proto/dbusapi"
 )
@@ -182,6 +183,40 @@ func TestLimits(t *testing.T) {
 	if n := w.server.Counts().Refused; n < 2 {
 		t.Errorf("%d refused calls were counted", n)
 	}
+}
+
+// panicky is a broker whose attachments panic at the first registration.
+type panicky struct {
+	front.Broker
+	mihf.Attachment
+	panicked *atomic.Bool
+}
+
+func (b panicky) Attach(ctx context.Context, who mihf.Caller) (mihf.Attachment, error) {
+	at, err := b.Broker.Attach(ctx, who)
+	b.Attachment = at
+	return b, err
+}
+
+func (b panicky) Register(spec mihf.FlowSpec) (mihf.Registration, error) {
+	if b.panicked.CompareAndSwap(false, true) {
+		panic("as the test wants it")
+	}
+	return b.Attachment.Register(spec)
+}
+
+// A panic in a registration holds up neither the next one nor the hints.
+func TestPanicInARegistration(t *testing.T) {
+	w := newBed(t, func(o *dbusfront.Options) { o.Broker = panicky{Broker: o.Broker, panicked: new(atomic.Bool)} })
+	p := w.dial()
+	w.see(wlan, facts(true))
+	spec := map[string]dbus.Variant{"link": dbus.MakeVariant(string(wlan)), "late_freeze": dbus.MakeVariant(true)}
+	if _, err := p.call("RegisterFlow", spec); err == nil || !strings.Contains(err.Error(), "internal error") {
+		t.Error(err)
+	}
+	p.must("RegisterFlow", spec)
+	w.see(wlan, facts(false))
+	p.next(dbusapi.FlowInterface + ".Freeze")
 }
 
 // "A panic in a call ends that call only", and what makes no sense is refused and counted.
