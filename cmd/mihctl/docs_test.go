@@ -44,7 +44,7 @@ func examples(t *testing.T) []example {
 
 var (
 	duration = regexp.MustCompile(`-?\b\d+(\.\d+)? m?s\b|\b\d+m\d\ds\b|\b\d+h\d\dm\b|\b\d+(\.\d+)?m?s\b`)
-	clockAt  = regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d{3}\b`)
+	clockAt  = regexp.MustCompile(`\b(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3}\b`)
 	flowID   = regexp.MustCompile(`\b[0-9A-Z]{26}\b`)
 	drawn    = regexp.MustCompile(`[▁▂▃▄▅▆▇█·]+`)
 	goOf     = regexp.MustCompile(`"(version|go|platform)":"[^"]*",?`)

@@ -69,9 +69,7 @@ func (p *printer) past(ctx context.Context, c clients.Client, since time.Time, r
 	if !ok {
 		return errors.New("--since: only NATS keeps a history") // sinceWhen has refused it
 	}
-	if y, m, d := time.Now().Date(); since.Before(time.Date(y, m, d, 0, 0, 0, 0, time.Local)) {
-		p.changes.Time = p.a.wallDate
-	}
+	p.changes.Time = p.a.wallDate
 	previous := uint64(0)
 	for e, err := range over.History(ctx, since) {
 		switch {
