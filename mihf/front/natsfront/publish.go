@@ -25,12 +25,25 @@ func (s *Server) publish(m *nats.Msg) error {
 	return err
 }
 
+// headStart is how old a message is when it is sent to all, where there are sessions: the
+// hints of the same moment go to those first.
+const headStart = 200 * time.Microsecond
+
+// yield lets the sessions' hints go first.
+func (s *Server) yield(at mihf.Time) {
+	if young := headStart - s.broker.Now().Sub(at); young > 0 && s.sessions.count() > 0 {
+		time.Sleep(young)
+	}
+}
+
 // send publishes what the broker says to all.
 func (s *Server) send(m broadcast.Message) {
 	switch m.Kind {
 	case mihf.DeliverEvent:
+		s.yield(m.Event.At)
 		s.sendEvent(&m)
 	case mihf.DeliverHint:
+		s.yield(m.Hint.At)
 		s.sendHint(&m)
 	case mihf.DeliverSnapshot:
 		s.boot.Store(uint32(m.Snapshot.Boot))
