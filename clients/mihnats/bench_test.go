@@ -2,126 +2,12 @@ package mihnats
 
 import (
 	"fmt"
-	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
-	"google.golang.org/protobuf/proto"
-
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/natsfront"
-	mihv1 "mihf.dev/proto/mih/v1"
 )
-
-// BenchmarkFreeze compares the way of a Freeze, from the observation that makes it due to
-// the client's Next, with that of a bare message of the same size from publish to subscriber,
-// over the same kind of connection. Both alternate in one process. The metrics are medians
-// and their ratio.
-func BenchmarkFreeze(b *testing.B) {
-	b.Run("in process", func(b *testing.B) { benchmarkFreeze(b, "") })
-	b.Run("loopback", func(b *testing.B) { benchmarkFreeze(b, "127.0.0.1:0") })
-}
-
-func benchmarkFreeze(b *testing.B, listen string) {
-	w := newBed(b)
-	broker, _ := w.broker(1, node)
-	f, _ := w.serve(natsfront.Options{Broker: broker, Embedded: &natsfront.Embedded{
-		Listen: listen, Users: []natsfront.User{{Name: user, Secret: secret}},
-	}})
-	o := Options{User: user, Password: secret, Node: node}
-	url := ""
-	if listen == "" {
-		o.InProcess = f
-	} else {
-		url = "nats://" + f.Addr().String()
-	}
-	at, err := w.dial(url, o).Attach(b.Context())
-	w.must(err)
-	defer at.Close()
-	link := func(up bool) mihf.Observation {
-		facts := &mihf.LinkFacts{Index: 3, MTUBytes: 1500, AdminUp: true, Carrier: up, Oper: mihf.OperDown}
-		if up {
-			facts.Oper = mihf.OperUp
-			facts.Addresses = []mihf.Address{{Prefix: netip.MustParsePrefix("192.0.2.2/24")}}
-			facts.Defaults = []mihf.Route{{Gateway: netip.MustParseAddr("192.0.2.1")}}
-		}
-		return mihf.Observation{At: broker.Now(), Link: "wifi-00000001", Kind: mihf.ObsLink, Facts: facts}
-	}
-	const warm = 20
-	_, err = at.Register(mihf.FlowSpec{Link: "wifi-00000001", LateFreeze: true, Hints: mihf.Hints(mihf.HintFreeze, mihf.HintUnfreeze)})
-	w.must(err)
-	send := bareFreeze(w, listen != "")
-	ours, bare := make([]time.Duration, 0, b.N), make([]time.Duration, 0, b.N)
-	buf := make([]mihf.Delivery, 1)
-	next := func(k mihf.HintKind) {
-		if _, err := at.Next(buf); err != nil || buf[0].Hint.Kind != k {
-			b.Fatal(buf[0].Hint.Kind, err)
-		}
-	}
-	up := link(true)
-	broker.Observe(&up)
-	for i := range b.N + warm {
-		time.Sleep(200 * time.Microsecond) // both begin at rest
-		down := link(false)
-		began := time.Now()
-		broker.Observe(&down)
-		next(mihf.HintFreeze)
-		took := time.Since(began)
-		up := link(true)
-		broker.Observe(&up)
-		next(mihf.HintUnfreeze)
-		time.Sleep(200 * time.Microsecond)
-		bareTook := send()
-		if i >= warm {
-			ours, bare = append(ours, took), append(bare, bareTook)
-		}
-	}
-	p50 := func(d []time.Duration) float64 { slices.Sort(d); return float64(d[len(d)/2].Nanoseconds()) }
-	b.ReportMetric(p50(ours), "ns/ours-p50")
-	b.ReportMetric(p50(bare), "ns/bare-p50")
-	b.ReportMetric(p50(ours)/p50(bare), "ours/bare")
-	b.ReportMetric(0, "ns/op")
-}
-
-// bareFreeze returns what sends one message through a bare server and says how long it took.
-func bareFreeze(w *bed, listen bool) func() time.Duration {
-	w.Helper()
-	data, err := proto.Marshal(&mihv1.Hint{
-		Flow: "01M8QC2T73B2MWC057237QX72H", Link: "wifi-00000001", Epoch: 7, BootId: "0000b007", Sequence: 9,
-		Kind: &mihv1.Hint_Freeze{Freeze: &mihv1.Freeze{Reason: 2}},
-	})
-	w.must(err)
-	so := &server.Options{DontListen: !listen, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true}
-	s, err := server.NewServer(so)
-	w.must(err)
-	s.Start()
-	w.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	dial := func(inside bool) *nats.Conn {
-		var o []nats.Option
-		url := s.ClientURL()
-		if inside {
-			o, url = append(o, nats.InProcessServer(s)), ""
-		}
-		c, err := nats.Connect(url, o...)
-		w.must(err)
-		w.Cleanup(c.Close)
-		return c
-	}
-	pub, sub := dial(true), dial(!listen) // as the daemon and its client are
-	ch := make(chan *nats.Msg, 16)
-	_, err = sub.ChanSubscribe("_INBOX.alice.session", ch)
-	w.must(err)
-	w.must(sub.Flush())
-	return func() time.Duration {
-		began := time.Now()
-		w.must(pub.Publish("_INBOX.alice.session", data))
-		<-ch
-		return time.Since(began)
-	}
-}
 
 // BenchmarkSubscribers is how a thousand subscribers at ten events a second fare: what each
 // missed, and how late the last had an event.

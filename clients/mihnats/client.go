@@ -276,6 +276,8 @@ func (c *Client) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	case errors.Is(err, nats.ErrSlowConsumer) && sub != nil:
 		why = fmt.Errorf("%w: messages came faster than they were read", mihf.ErrSlow)
 		cut = c.take(func(s *nats.Subscription) bool { return s == sub })
+	case errors.Is(err, nats.ErrMaxSubscriptionsExceeded):
+		c.denied = fmt.Errorf("%w: of the NATS server: %w", mihf.ErrLimit, err)
 	case errors.Is(err, nats.ErrPermissionViolation):
 		why = fmt.Errorf("%w: by the NATS server: %w", mihf.ErrPermission, err)
 		c.denied = why

@@ -47,7 +47,7 @@ func delay(n int) time.Duration {
 // away: what is old when it returns must not look new.
 func (s *Server) options(name string, own ...nats.Option) []nats.Option {
 	return append(own,
-		nats.Name(name),
+		nats.Name(name), nats.CustomInboxPrefix(natsproto.UserInbox("mihfd")),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(delay), nats.Timeout(connectTimeout),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings),

@@ -40,7 +40,7 @@ type Leaf struct {
 // Bounds of the embedded server.
 const (
 	maxConnections   = 4096
-	maxSubscriptions = 1024 // of a connection
+	maxSubscriptions = 8192 // of a connection
 	maxPayload       = 1 << 20
 	maxPending       = 4 << 20 // octets that wait for a connection before it is closed as slow
 	writeDeadline    = 2 * time.Second
@@ -55,6 +55,7 @@ type embedded struct {
 	o      *Embedded
 	node   mihf.NodeID
 	server *server.Server
+	users  *server.Account // set by start
 	// The daemon's users. That they come with keys makes the server check the key of
 	// everyone who shows one: without, it would repeat any as that user's name.
 	publisher, answerer nkeys.KeyPair
@@ -237,6 +238,7 @@ func (e *embedded) join() error {
 	if err != nil {
 		return err
 	}
+	e.users = users
 	daemon, err := e.server.LookupAccount(daemonAccount)
 	if err != nil {
 		return err
@@ -263,6 +265,10 @@ func (e *embedded) join() error {
 	}
 	return nil
 }
+
+// heard reports whether somebody listens to a subject: a user, the history, or a cluster
+// behind a leaf node.
+func (e *embedded) heard(subject string) bool { return e.users.Interest(subject) > 0 }
 
 // stop ends the server and waits for that.
 func (e *embedded) stop() {

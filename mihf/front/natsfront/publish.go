@@ -29,6 +29,12 @@ func (s *Server) publish(m *nats.Msg) error {
 // hints of the same moment go to those first.
 const headStart = 200 * time.Microsecond
 
+// heard reports whether somebody may listen to a subject. Only of our own server is that
+// known; who begins later catches up with what was not published.
+func (s *Server) heard(subject string) bool {
+	return s.own == nil || s.own.heard(subject)
+}
+
 // yield lets the sessions' hints go first.
 func (s *Server) yield(at mihf.Time) {
 	if young := headStart - s.broker.Now().Sub(at); young > 0 && s.sessions.count() > 0 {
@@ -40,10 +46,11 @@ func (s *Server) yield(at mihf.Time) {
 func (s *Server) send(m broadcast.Message) {
 	switch m.Kind {
 	case mihf.DeliverEvent:
-		s.yield(m.Event.At)
-		s.sendEvent(&m)
+		if subject := natsproto.Event(s.node, m.Event.Link, m.Event.Kind); s.heard(subject) {
+			s.yield(m.Event.At)
+			s.sendEvent(subject, &m)
+		}
 	case mihf.DeliverHint:
-		s.yield(m.Hint.At)
 		s.sendHint(&m)
 	case mihf.DeliverSnapshot:
 		s.boot.Store(uint32(m.Snapshot.Boot))
@@ -54,7 +61,7 @@ func (s *Server) send(m broadcast.Message) {
 	}
 }
 
-func (s *Server) sendEvent(m *broadcast.Message) {
+func (s *Server) sendEvent(subject string, m *broadcast.Message) {
 	bytes, at, err := s.o.Events.Event(&m.Event)
 	if err != nil { // who listens sees the gap by previous
 		s.counts.encodeErrors.Add(1)
@@ -65,18 +72,29 @@ func (s *Server) sendEvent(m *broadcast.Message) {
 	e := natsproto.Envelope{
 		Previous: m.Chain, Held: now.Sub(at), Conflated: m.Conflated, At: now, Boot: m.Event.Boot, Sequence: m.Event.Sequence,
 	}
-	s.toAll(natsproto.Event(s.node, m.Event.Link, m.Event.Kind), &e, bytes)
+	s.toAll(subject, &e, bytes)
 }
 
 func (s *Server) sendHint(m *broadcast.Message) {
+	all := natsproto.Hint(s.node, m.Hint.Flow, m.Hint.Kind)
+	owner := natsproto.OwnerHint(s.node, m.Hint.Owner, m.Hint.Flow, m.Hint.Kind)
+	toAll, toOwner := s.heard(all), s.heard(owner)
+	if !toAll && !toOwner {
+		return
+	}
+	s.yield(m.Hint.At)
 	now := s.broker.Now()
 	bytes, ok := s.encodeHint(&m.Hint, now)
 	if !ok {
 		return
 	}
 	e := natsproto.Envelope{Previous: m.Chain, At: now, Boot: m.Hint.Boot, Sequence: m.Hint.Sequence}
-	s.toAll(natsproto.Hint(s.node, m.Hint.Flow, m.Hint.Kind), &e, bytes)
-	s.toAll(natsproto.OwnerHint(s.node, m.Hint.Owner, m.Hint.Flow, m.Hint.Kind), &e, bytes)
+	if toAll {
+		s.toAll(all, &e, bytes)
+	}
+	if toOwner {
+		s.toAll(owner, &e, bytes)
+	}
 }
 
 // encodeHint encodes a hint; hints carry no wall time.
