@@ -55,7 +55,7 @@ func TestForgedSignals(t *testing.T) {
 	defer forger.Close()
 	forged := fake{T: t, Conn: forger}
 	forged.deliver(call, mark(1, 66))
-	forged.say(call.Sender, "StreamEnded", call.Body[0], dbusapi.ErrorAccessDenied, "forged")
+	forged.say(call.Sender, "StreamEnded", f.args(call)[0], dbusapi.ErrorAccessDenied, "forged")
 	if err := forger.Emit(call.Sender, "/org/freedesktop/DBus", "org.freedesktop.DBus", "NameOwnerChanged", dbusapi.Name, f.Name(), forger.Name()); err != nil {
 		t.Fatal(err)
 	}
@@ -80,12 +80,12 @@ func TestWhatIsNotKnown(t *testing.T) {
 	event := newer["event"].Value().(variant.Dict)
 	delete(event, "resumed_from_suspend")
 	event["link_sideways"] = v(variant.Dict{"degrees": v(90)})
-	f.say(call.Sender, "Delivery", call.Body[0], newer)
+	f.say(call.Sender, "Delivery", f.args(call)[0], newer)
 	f.deliver(call, mark(2, 3))
 	if d := next(t, feed, 3); d.Previous != 1 {
 		t.Errorf("follows %d, want 1", d.Previous)
 	}
-	f.say(call.Sender, "Delivery", call.Body[0], variant.Dict{"previous": v("three")})
+	f.say(call.Sender, "Delivery", f.args(call)[0], variant.Dict{"previous": v("three")})
 	f.deliver(call, mark(4, 5)) // 4 could not be read: what follows shows that it is missing
 	again := make(chan *busconn.Call, 1)
 	go func() {
@@ -128,7 +128,7 @@ func TestReaderThatIsBehind(t *testing.T) {
 		f.take("CloseStream")
 		again := f.take("Subscribe")
 		_ = f.Reply(again)
-		if after := again.Body[1].(variant.Dict)["after_sequence"].Value(); after != uint64(4) {
+		if after := f.args(again)[1].(variant.Dict)["after_sequence"].Value(); after != uint64(4) {
 			t.Errorf("resumes behind %v, want 4", after)
 		}
 		f.deliver(again, mark(4, 5))
@@ -308,13 +308,13 @@ func TestRecord(t *testing.T) {
 	go func() {
 		call := f.take("Record")
 		_ = f.Reply(call)
-		f.say(call.Sender, "Delivery", call.Body[0], observation("a"))
-		f.say(call.Sender, "Delivery", call.Body[0], variant.Dict{"observation": dbus.MakeVariant("x")}) // cannot be read
-		f.say(call.Sender, "Delivery", call.Body[0], observation("b"))
+		f.say(call.Sender, "Delivery", f.args(call)[0], observation("a"))
+		f.say(call.Sender, "Delivery", f.args(call)[0], variant.Dict{"observation": dbus.MakeVariant("x")}) // cannot be read
+		f.say(call.Sender, "Delivery", f.args(call)[0], observation("b"))
 		f.take("CloseStream")
-		f.say(call.Sender, "Delivery", call.Body[0], observation("on its way"))
-		f.say(call.Sender, "Delivery", call.Body[0], variant.Encode(&mihv1.RecordResponse{Item: &mihv1.RecordResponse_Lost{Lost: 7}}))
-		f.say(call.Sender, "StreamEnded", call.Body[0], "", "")
+		f.say(call.Sender, "Delivery", f.args(call)[0], observation("on its way"))
+		f.say(call.Sender, "Delivery", f.args(call)[0], variant.Encode(&mihv1.RecordResponse{Item: &mihv1.RecordResponse_Lost{Lost: 7}}))
+		f.say(call.Sender, "StreamEnded", f.args(call)[0], "", "")
 	}()
 	var got []string
 	enough := errors.New("enough")
@@ -330,7 +330,7 @@ func TestRecord(t *testing.T) {
 	go func() {
 		call := f.take("Record")
 		_ = f.Reply(call)
-		f.say(call.Sender, "StreamEnded", call.Body[0], dbusapi.ErrorAccessDenied, "you lack the role administer")
+		f.say(call.Sender, "StreamEnded", f.args(call)[0], dbusapi.ErrorAccessDenied, "you lack the role administer")
 	}()
 	if _, err := c.Record(within(t), nil); !errors.Is(err, mihf.ErrPermission) || !strings.Contains(err.Error(), "administer") {
 		t.Errorf("refused: %v", err)
@@ -339,7 +339,7 @@ func TestRecord(t *testing.T) {
 	go func() {
 		call := f.take("Record")
 		_ = f.Reply(call)
-		f.say(call.Sender, "Delivery", call.Body[0], observation("a"))
+		f.say(call.Sender, "Delivery", f.args(call)[0], observation("a"))
 		f.take("CloseStream") // and says nothing
 	}()
 	if lost, err := c.Record(ctx, func(*mihf.Observation) error { cancel(); return nil }); err != nil || lost != 0 {

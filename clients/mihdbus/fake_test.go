@@ -36,6 +36,16 @@ type fake struct {
 }
 
 // serve makes a fake broker on a bus. Calls of methods that are not in auto go to the test.
+// args are a call's.
+func (f *fake) args(call *busconn.Call) []any {
+	f.Helper()
+	args, err := call.Args()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return args
+}
+
 func serve(t *testing.T, b *daemons.MessageBus, auto map[string]func(*busconn.Call) []any) *fake {
 	t.Helper()
 	f := &fake{T: t, calls: make(chan *busconn.Call, 100), auto: auto}
@@ -85,7 +95,7 @@ func (f *fake) take(method string) *busconn.Call {
 // deliver sends one delivery of a stream.
 func (f *fake) deliver(to *busconn.Call, p *mihv1.SubscribeResponse) {
 	f.Helper()
-	f.say(to.Sender, "Delivery", to.Body[0], variant.Encode(p))
+	f.say(to.Sender, "Delivery", f.args(to)[0], variant.Encode(p))
 }
 
 func (f *fake) say(to, member string, args ...any) {

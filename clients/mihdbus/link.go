@@ -57,7 +57,7 @@ func (c *Client) connectTo(ctx context.Context, address string) (*link, error) {
 	defer cancel()
 	l := &link{c: c, streams: map[uint64]*stream{}}
 	var err error
-	if l.conn, err = busconn.Open(within, address, busconn.Options{Signal: l.signal, MaxMessage: maxMessage, Dial: c.o.Dial}); err != nil {
+	if l.conn, err = busconn.Open(within, address, busconn.Options{Signal: l.signal, Heed: l.heed, MaxMessage: maxMessage, Dial: c.o.Dial}); err != nil {
 		return nil, err
 	}
 	if err = l.find(within); err != nil {
@@ -146,11 +146,8 @@ func (l *link) signal(s *dbus.Signal) {
 		return
 	}
 	l.mu.Lock()
-	trusted, at := l.owner != "" && s.Sender == l.owner, l.at
+	at := l.at
 	l.mu.Unlock()
-	if !trusted {
-		return
-	}
 	switch s.Name {
 	case dbusapi.BrokerInterface + ".Delivery":
 		id, numbered := arg[uint64](s, 0)
@@ -192,6 +189,14 @@ func (l *link) ownerChanged(s *dbus.Signal) {
 	if left {
 		l.fail(errLeft)
 	}
+}
+
+// heed tells whose signals are read: the bus's, and those of the name's owner. Any connection
+// may send some.
+func (l *link) heed(sender string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return sender == "org.freedesktop.DBus" || (l.owner != "" && sender == l.owner)
 }
 
 func (l *link) stream(id uint64) *stream {

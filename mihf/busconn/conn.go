@@ -37,6 +37,8 @@ const (
 type Options struct {
 	Call   func(*Call)        // method calls of others; nil: they are refused
 	Signal func(*dbus.Signal) // nil: nobody wants them
+	// Heed tells whose signals are wanted; nil: everybody's. The others are not decoded.
+	Heed func(sender string) bool
 	// Unread is told why a message was not read: [ErrTooLarge], or it makes no sense. nil:
 	// nobody wants to know.
 	Unread func(why error)
@@ -53,10 +55,10 @@ type Call struct {
 	Interface string // "": any
 	Member    string
 	Signature string
-	Body      []any
 	NoReply   bool // it wants no answer
 
 	serial uint32
+	whole  []byte // of which [Call.Args] are decoded
 }
 
 // Conn is a connection to a bus. See the package comment.
@@ -94,7 +96,7 @@ func Open(ctx context.Context, address string, o Options) (*Conn, error) {
 	c := &Conn{wire: newWire(socket), done: make(chan struct{})}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.tasks.Go(func() { c.wire.flush(life) })
-	in := &frames{in: bufio.NewReaderSize(socket, 16<<10), limit: o.MaxMessage, take: c.take(&o), unread: c.unread(&o)}
+	in := c.frames(socket, &o)
 	c.bus, err = dbus.NewConn(transport{in, c.wire},
 		dbus.WithContext(life), dbus.WithSerialGenerator(c))
 	if err != nil {
@@ -262,57 +264,56 @@ func (c *Conn) send(dest string, typ dbus.Type, headers map[dbus.HeaderField]dbu
 // Names of the errors that calls are refused with here.
 const (
 	limitsExceeded = "org.freedesktop.DBus.Error.LimitsExceeded"
-	invalidArgs    = "org.freedesktop.DBus.Error.InvalidArgs"
 	unknownObject  = "org.freedesktop.DBus.Error.UnknownObject"
 )
 
-// take hands calls and signals over: godbus would start a goroutine for each, in any order.
-func (c *Conn) take(o *Options) func(*dbus.Message, uint32) {
-	handle, listen := o.Call, o.Signal
-	if listen == nil {
-		listen = func(*dbus.Signal) {}
-	}
+// frames returns what reads the connection. It hands calls and signals over: godbus would
+// start a goroutine for each, in any order.
+func (c *Conn) frames(socket io.Reader, o *Options) *frames {
+	handle, listen, heed, tell := o.Call, o.Signal, o.Heed, o.Unread
 	if handle == nil {
 		handle = func(call *Call) { _ = c.Refuse(call, unknownObject, "there are no objects here") } // as below
 	}
-	return func(msg *dbus.Message, serial uint32) {
-		if msg.Type == dbus.TypeMethodCall {
-			handle(callOf(msg, serial))
-		} else {
-			listen(signalOf(msg))
-		}
+	if heed == nil {
+		heed = func(string) bool { return listen != nil }
+	}
+	return &frames{
+		in: bufio.NewReaderSize(socket, 16<<10), limit: o.MaxMessage, signal: listen, heed: heed,
+		call: func(m *message, whole []byte) {
+			call := callOf(m)
+			call.whole = bytes.Clone(whole)
+			handle(call)
+		},
+		unread: func(m *message, why error) {
+			if tell != nil {
+				tell(why)
+			}
+			if m.typ == dbus.TypeMethodCall && m.text[fieldSender] != "" {
+				_ = c.Refuse(callOf(m), limitsExceeded, why.Error()) // who cannot be answered will time out
+			}
+		},
 	}
 }
 
-// unread refuses a call that was not read.
-func (c *Conn) unread(o *Options) func(*message, error) {
-	tell := o.Unread
-	return func(m *message, why error) {
-		if tell != nil {
-			tell(why)
-		}
-		if m.typ != dbus.TypeMethodCall || m.text(fieldSender) == "" {
-			return
-		}
-		name := invalidArgs
-		if errors.Is(why, ErrTooLarge) {
-			name = limitsExceeded
-		}
-		call := &Call{Sender: m.text(fieldSender), NoReply: m.flags&dbus.FlagNoReplyExpected != 0, serial: m.serial}
-		_ = c.Refuse(call, name, why.Error()) // who cannot be answered will time out
+func callOf(m *message) *Call {
+	return &Call{
+		Sender: m.text[fieldSender], Path: dbus.ObjectPath(m.text[fieldPath]), Interface: m.text[fieldInterface], Member: m.text[fieldMember],
+		Signature: m.text[fieldSignature], NoReply: m.flags&dbus.FlagNoReplyExpected != 0, serial: m.serial,
 	}
 }
 
-func callOf(msg *dbus.Message, serial uint32) *Call {
-	c := &Call{Body: msg.Body, NoReply: msg.Flags&dbus.FlagNoReplyExpected != 0, serial: serial}
-	c.Sender, _ = msg.Headers[dbus.FieldSender].Value().(string)
-	c.Path, _ = msg.Headers[dbus.FieldPath].Value().(dbus.ObjectPath)
-	c.Interface, _ = msg.Headers[dbus.FieldInterface].Value().(string)
-	c.Member, _ = msg.Headers[dbus.FieldMember].Value().(string)
-	if s, ok := msg.Headers[dbus.FieldSignature].Value().(dbus.Signature); ok {
-		c.Signature = s.String()
+// Size returns how many octets the call has.
+func (c *Call) Size() int { return len(c.whole) }
+
+// Args decodes the arguments. They may take many times the octets that they came in, and
+// many times as long as it took to send them; it fails where they cannot be decoded, which
+// the bus does not rule out.
+func (c *Call) Args() ([]any, error) {
+	msg, err := decode(c.whole)
+	if err != nil {
+		return nil, err
 	}
-	return c
+	return msg.Body, nil
 }
 
 func signalOf(msg *dbus.Message) *dbus.Signal {

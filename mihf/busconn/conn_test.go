@@ -33,6 +33,15 @@ func open(t *testing.T, b *daemons.MessageBus, o busconn.Options) *busconn.Conn 
 	return c
 }
 
+func args(t testing.TB, call *busconn.Call) []any {
+	t.Helper()
+	a, err := call.Args()
+	if err != nil {
+		t.Error(err)
+	}
+	return a
+}
+
 // served is a connection whose calls are answered in order, by one goroutine.
 func served(t *testing.T, b *daemons.MessageBus, answer func(c *busconn.Conn, call *busconn.Call)) *busconn.Conn {
 	t.Helper()
@@ -66,7 +75,7 @@ func TestOrder(t *testing.T) {
 	b := daemons.Bus(t, daemons.BusConfig{})
 	next := make(chan int, 2*many)
 	c := open(t, b, busconn.Options{
-		Call: func(call *busconn.Call) { next <- int(call.Body[0].(int32)) },
+		Call: func(call *busconn.Call) { next <- int(args(t, call)[0].(int32)) },
 		Signal: func(s *dbus.Signal) {
 			if s.Name == "a.b.C" {
 				next <- int(s.Body[0].(int32))
@@ -107,7 +116,7 @@ func TestCallsAndErrors(t *testing.T) {
 			_ = c.Refuse(call, dbusapi.ErrorExists, "taken")
 			return
 		}
-		_ = c.Reply(call, call.Signature, fmt.Sprint(call.Path, call.Interface, call.Body))
+		_ = c.Reply(call, call.Signature, fmt.Sprint(call.Path, call.Interface, args(t, call)))
 	})
 	peer := open(t, b, busconn.Options{})
 	got, err := peer.Call(t.Context(), c.Name(), "/x", "a.b.Echo", int32(3), "y")

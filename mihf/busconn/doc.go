@@ -11,8 +11,10 @@
 //     came, by one goroutine.
 //   - A message above [Options.MaxMessage] is not read into memory: a call is refused by name
 //     (LimitsExceeded), an answer becomes an error, anything else is passed over, as is what
-//     has 64 KiB of header. One that the bus passes on and godbus cannot decode ends nothing
-//     either: a call is refused by name (InvalidArgs). [Options.Unread] is told of each.
+//     has 64 KiB of header. A message that the bus passes on and godbus cannot decode ends
+//     nothing either. [Options.Unread] is told of each but calls that cannot be decoded.
+//   - Calls are decoded by who handles them ([Call.Args]), signals only from whom they are
+//     wanted: nobody can keep the connection busy with decoding.
 //   - No file descriptor is taken from anybody: it is not negotiated, and the bus refuses
 //     messages that have some.
 //   - That the bus is lost shows in [Conn.Done], whatever stands in the way.

@@ -29,30 +29,36 @@ const (
 	fieldReplySerial = 5
 	fieldDestination = 6
 	fieldSender      = 7
+	fieldSignature   = 8
+	numFields        = 9
 )
 
-// frames reads a connection message by message. Calls and signals are decoded here and
-// handed over: godbus ends a connection at the first message that it cannot decode, and the
-// bus passes on some of those, from anybody to anybody. Answers pass as they are, and so
-// does, before the first message, what the bus says in authentication. An answer that
-// cannot be read is replaced by an error.
+// frames reads a connection message by message. Calls and signals are handed over: godbus
+// ends a connection at the first message that it cannot decode, and the bus passes on some
+// of those, from anybody to anybody. Decoding costs many times what sending costs, so that
+// calls are not decoded here, and signals only from whom they are wanted. Answers pass as
+// they are, and so does, before the first message, what the bus says in authentication. An
+// answer that cannot be read is replaced by an error.
 type frames struct {
 	in     *bufio.Reader
 	limit  int
-	take   func(m *dbus.Message, serial uint32) // a call or a signal
-	unread func(m *message, why error)          // one that was not read
+	call   func(m *message, whole []byte) // whole is good until it returns
+	signal func(*dbus.Signal)
+	heed   func(sender string) bool    // whose signals are wanted
+	unread func(m *message, why error) // one that was not read
 
 	message []byte // what is left of the present answer
 	buffer  []byte // that small messages are read into
 	begun   bool   // messages have begun
 }
 
-// message is what is known of one that was not read.
+// message is what the head of a message says.
 type message struct {
 	typ    dbus.Type
 	flags  dbus.Flags
 	serial uint32
-	fields map[byte]any // as far as they could be read
+	text   [numFields]string // the fields that are texts, as far as they could be read
+	reply  uint32            // the serial that is answered; 0: none
 }
 
 // Read gives the present message's octets.
@@ -125,21 +131,33 @@ func (f *frames) one() error {
 }
 
 // sort hands a message over, or leaves it for Read. why says why it was not read to its end.
-func (f *frames) sort(order binary.ByteOrder, b []byte, fields int, why error) error {
-	var msg *dbus.Message
-	if why == nil {
-		msg, why = decode(b)
-	}
-	serial := order.Uint32(b[8:])
+func (f *frames) sort(order binary.ByteOrder, b []byte, fields int, why error) (err error) {
+	m := &message{typ: dbus.Type(b[1]), flags: dbus.Flags(b[2]), serial: order.Uint32(b[8:])}
+	m.read(order, b[fixedHead:fixedHead+fields])
 	switch {
-	case why != nil:
-		m := &message{dbus.Type(b[1]), dbus.Flags(b[2]), serial, headerFields(order, b[fixedHead:fixedHead+fields])}
+	case m.typ == dbus.TypeSignal && why == nil && !f.heed(m.text[fieldSender]):
+		return nil
+	case m.typ == dbus.TypeMethodCall && why == nil:
+		f.call(m, b)
+		return nil
+	case why == nil:
+		why = f.decoded(m.typ, b)
+	}
+	if why != nil {
 		f.unread(m, why)
-		var err error
 		f.message, err = m.instead(order)
+	}
+	return err
+}
+
+// decoded hands a signal over, or leaves an answer for Read, if it can be decoded.
+func (f *frames) decoded(typ dbus.Type, b []byte) error {
+	msg, err := decode(b)
+	switch {
+	case err != nil:
 		return err
-	case msg.Type == dbus.TypeMethodCall || msg.Type == dbus.TypeSignal:
-		f.take(msg, serial)
+	case typ == dbus.TypeSignal:
+		f.signal(signalOf(msg))
 	default:
 		f.message = b
 	}
@@ -172,24 +190,17 @@ func orderOf(c byte) (binary.ByteOrder, error) {
 	return nil, fmt.Errorf("the bus sent %q where a message begins", c)
 }
 
-// text returns a header field that is a string.
-func (m *message) text(number byte) string {
-	s, _ := m.fields[number].(string)
-	return s
-}
-
 // instead returns what is given on in the place of an answer that was not read: an error.
 // Anything else has nothing in its place.
 func (m *message) instead(order binary.ByteOrder) ([]byte, error) {
-	serial, ok := m.fields[fieldReplySerial].(uint32)
-	if (m.typ != dbus.TypeMethodReply && m.typ != dbus.TypeError) || !ok {
+	if (m.typ != dbus.TypeMethodReply && m.typ != dbus.TypeError) || m.reply == 0 {
 		return nil, nil
 	}
 	const text = "the answer cannot be read: it is larger than this client takes, or makes no sense"
 	msg := &dbus.Message{Type: dbus.TypeError, Body: []any{text}, Headers: map[dbus.HeaderField]dbus.Variant{
-		dbus.FieldReplySerial: dbus.MakeVariant(serial), dbus.FieldErrorName: dbus.MakeVariant(limitsExceeded),
-		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(text)), dbus.FieldDestination: dbus.MakeVariant(m.text(fieldDestination)),
-		dbus.FieldSender: dbus.MakeVariant(m.text(fieldSender)),
+		dbus.FieldReplySerial: dbus.MakeVariant(m.reply), dbus.FieldErrorName: dbus.MakeVariant(limitsExceeded),
+		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(text)), dbus.FieldDestination: dbus.MakeVariant(m.text[fieldDestination]),
+		dbus.FieldSender: dbus.MakeVariant(m.text[fieldSender]),
 	}}
 	var b bytes.Buffer
 	if err := msg.EncodeTo(&b, order); err != nil {
@@ -199,40 +210,41 @@ func (m *message) instead(order binary.ByteOrder) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// headerFields reads the fields of a header, a(yv) without its length, up to the first that
-// is neither a string nor a number: D-Bus has no others.
-func headerFields(order binary.ByteOrder, b []byte) map[byte]any {
-	fields := map[byte]any{}
+// read reads the fields of a header, a(yv) without its length, up to the first that is
+// neither a text nor a number: D-Bus has no others.
+func (m *message) read(order binary.ByteOrder, b []byte) {
 	// Positions count from the message's begin, which is a multiple of 8 before b.
 	for at := 0; len(b)-at >= 4 && b[at] != 0; at += -at & 7 { // or padding
 		number, typ := b[at], b[at+2]
 		if b[at+1] != 1 || b[at+3] != 0 {
-			break
+			return
 		}
 		at += 4
-		v, n := fieldValue(order, typ, b[at:])
-		if n == 0 {
-			break
-		}
-		if v != nil {
-			fields[number] = v
+		text, n := fieldText(order, typ, b[at:])
+		switch {
+		case n == 0:
+			return
+		case typ == 'u' && number == fieldReplySerial:
+			m.reply = order.Uint32(b[at:])
+		case typ != 'u' && number < numFields:
+			m.text[number] = string(text)
 		}
 		at += n
 	}
-	return fields
 }
 
-// fieldValue reads the value of a field and returns how many octets it has; 0: it makes no
-// sense.
-func fieldValue(order binary.ByteOrder, typ byte, b []byte) (v any, size int) {
+// fieldText returns the value of a field, if it is a text, and how many octets it takes; 0: it
+// makes no sense.
+func fieldText(order binary.ByteOrder, typ byte, b []byte) (text []byte, size int) {
 	switch {
 	case typ == 'u' && len(b) >= 4:
-		return order.Uint32(b), 4
+		return nil, 4
 	case typ == 'g' && len(b) > 0 && int(b[0]) <= len(b)-2:
-		return nil, 1 + int(b[0]) + 1
+		n := int(b[0])
+		return b[1 : 1+n], 1 + n + 1
 	case (typ == 's' || typ == 'o') && len(b) >= 4:
 		if n := int64(order.Uint32(b)); n <= int64(len(b)-5) {
-			return string(b[4 : 4+n]), 4 + int(n) + 1
+			return b[4 : 4+n], 4 + int(n) + 1
 		}
 	}
 	return nil, 0

@@ -17,6 +17,7 @@ import (
 
 	"mihf.dev/integration/daemons"
 	"mihf.dev/mihf/busconn"
+	"mihf.dev/proto/dbusapi"
 )
 
 // raw writes messages to a bus octet by octet.
@@ -119,20 +120,27 @@ func TestUnreadable(t *testing.T) {
 	dict = append(dict, make([]byte, -len(dict)&7)...)
 	b := daemons.Bus(t, daemons.BusConfig{})
 	unread := make(chan error, 100)
-	c := servedWith(t, b, busconn.Options{Unread: func(why error) { unread <- why }}, func(c *busconn.Conn, call *busconn.Call) { _ = c.Reply(call) })
+	c := servedWith(t, b, busconn.Options{Signal: func(*dbus.Signal) {}, Unread: func(why error) { unread <- why }}, func(c *busconn.Conn, call *busconn.Call) {
+		if _, err := call.Args(); err != nil {
+			unread <- err
+			_ = c.Refuse(call, dbusapi.ErrorInvalidArgs, err.Error())
+			return
+		}
+		_ = c.Reply(call)
+	})
 	for _, m := range []struct {
 		what   string
 		h      header
 		body   []byte
-		answer string // to a call; "": none
+		answer bool // a call is refused
 	}{
-		{"an array in 64 variants", header{8: text('g', "v")}, nested(64, "ay", []byte{1, 0, 0, 0, 7}), "InvalidArgs"},
-		{"an empty array in 64 variants", header{8: text('g', "v")}, nested(64, "ai", make([]byte, 4)), "InvalidArgs"},
-		{"an empty dictionary in 63 variants", header{8: text('g', "v")}, dict, "InvalidArgs"},
-		{"34 arrays in 17 structures", header{8: text('g', deep)}, make([]byte, 4), "InvalidArgs"},
-		{"that as a value", header{8: text('g', "g")}, append(append([]byte{byte(len(deep))}, deep...), 0), "InvalidArgs"},
-		{"signatures as keys", header{8: text('g', "a{gg}")}, []byte{6, 0, 0, 0, 0, 0, 0, 0, 1, 'i', 0, 1, 'i', 0}, "InvalidArgs"},
-		{"a path of 100 KiB", header{1: text('o', "/"+strings.Repeat("a", 100<<10))}, nil, ""},
+		{"an array in 64 variants", header{8: text('g', "v")}, nested(64, "ay", []byte{1, 0, 0, 0, 7}), true},
+		{"an empty array in 64 variants", header{8: text('g', "v")}, nested(64, "ai", make([]byte, 4)), true},
+		{"an empty dictionary in 63 variants", header{8: text('g', "v")}, dict, true},
+		{"34 arrays in 17 structures", header{8: text('g', deep)}, make([]byte, 4), true},
+		{"that as a value", header{8: text('g', "g")}, append(append([]byte{byte(len(deep))}, deep...), 0), true},
+		{"signatures as keys", header{8: text('g', "a{gg}")}, []byte{6, 0, 0, 0, 0, 0, 0, 0, 1, 'i', 0, 1, 'i', 0}, true},
+		{"a path of 100 KiB", header{1: text('o', "/"+strings.Repeat("a", 100<<10))}, nil, false},
 	} {
 		r := dialRaw(t, b)
 		for _, typ := range []dbus.Type{dbus.TypeSignal, dbus.TypeMethodCall} {
@@ -147,15 +155,41 @@ func TestUnreadable(t *testing.T) {
 				t.Fatalf("%s, %v: was not told", m.what, typ)
 			}
 		}
-		if m.answer == "" {
+		if !m.answer {
 			continue
 		}
-		if got := r.next(dbus.TypeError).Headers[dbus.FieldErrorName].Value(); got != "org.freedesktop.DBus.Error."+m.answer {
-			t.Errorf("%s: refused with %v, want %s", m.what, got, m.answer)
+		if got := r.next(dbus.TypeError).Headers[dbus.FieldErrorName].Value(); got != dbusapi.ErrorInvalidArgs {
+			t.Errorf("%s: refused with %v", m.what, got)
 		}
 	}
 	peer := open(t, b, busconn.Options{})
 	if _, err := peer.Call(t.Context(), c.Name(), "/x", "a.b.C"); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// "signals only from whom they are wanted" are decoded.
+func TestHeed(t *testing.T) {
+	b := daemons.Bus(t, daemons.BusConfig{})
+	heard := make(chan string, 100)
+	wanted := dialRaw(t, b)
+	c := servedWith(t, b, busconn.Options{
+		Heed:   func(sender string) bool { return sender == ":1.0" },
+		Signal: func(s *dbus.Signal) { heard <- s.Sender + " " + s.Name },
+		Unread: func(why error) { heard <- why.Error() },
+	}, func(c *busconn.Conn, call *busconn.Call) { _ = c.Reply(call) })
+	say := func(r *raw, typ dbus.Type, h header, body []byte) {
+		all := header{1: text('o', "/x"), 2: text('s', "a.b"), 3: text('s', "C"), 6: text('s', c.Name())}
+		maps.Copy(all, h)
+		r.send(typ, all, body)
+	}
+	other := dialRaw(t, b)
+	say(other, dbus.TypeSignal, nil, nil)
+	say(other, dbus.TypeSignal, header{8: text('g', "v")}, nested(64, "ay", []byte{1, 0, 0, 0, 7})) // cannot be decoded
+	say(other, dbus.TypeMethodCall, nil, nil)
+	other.next(dbus.TypeMethodReply) // all before it was passed over
+	say(wanted, dbus.TypeSignal, nil, nil)
+	if got := <-heard; got != ":1.0 a.b.C" {
+		t.Error(got)
 	}
 }

@@ -73,14 +73,17 @@ func TestFrames(t *testing.T) {
 		in.Write(small)
 		var unread []dbus.Type
 		var taken []string
-		f := &frames{in: bufio.NewReaderSize(&in, 64), limit: 2000, take: func(m *dbus.Message, serial uint32) {
-			if serial != 0x01020304 {
-				t.Errorf("serial %x", serial)
+		f := &frames{in: bufio.NewReaderSize(&in, 64), limit: 2000, heed: func(sender string) bool { return sender == ":1.5" }, call: func(m *message, whole []byte) {
+			c := callOf(m)
+			c.whole = whole
+			args, err := c.Args()
+			if err != nil || c.serial != 0x01020304 || c.Sender != ":1.5" || c.Path != "/a/bc" || c.Interface != "a.b" || c.Member != "C" || c.Signature != "s" {
+				t.Errorf("%+v, %v", c, err)
 			}
-			taken = append(taken, m.Type.String()+" "+m.Body[0].(string))
-		}, unread: func(m *message, why error) {
+			taken = append(taken, "call "+args[0].(string))
+		}, signal: func(s *dbus.Signal) { taken = append(taken, "signal "+s.Body[0].(string)) }, unread: func(m *message, why error) {
 			unread = append(unread, m.typ)
-			if !errors.Is(why, ErrTooLarge) || m.text(fieldSender) != ":1.5" || m.serial != 0x01020304 {
+			if !errors.Is(why, ErrTooLarge) || m.text[fieldSender] != ":1.5" || m.serial != 0x01020304 {
 				t.Errorf("%+v, %v", m, why)
 			}
 		}}
@@ -99,7 +102,7 @@ func TestFrames(t *testing.T) {
 		if last, err := dbus.DecodeMessage(f); err != nil || last.Body[0] != "hello" {
 			t.Errorf("%v, %v", last, err)
 		}
-		if diff := cmp.Diff([]string{"method call one", "signal two"}, taken); diff != "" {
+		if diff := cmp.Diff([]string{"call one", "signal two"}, taken); diff != "" {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff([]dbus.Type{dbus.TypeSignal, dbus.TypeMethodCall, dbus.TypeMethodReply}, unread); diff != "" {
@@ -119,7 +122,10 @@ func FuzzFrames(f *testing.F) {
 	f.Add(encoded(f, binary.LittleEndian, dbus.TypeMethodCall, strings.Repeat("x", 400)))
 	f.Add(encoded(f, binary.LittleEndian, dbus.TypeSignal, strings.Repeat("x", 400)))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := &frames{in: bufio.NewReader(bytes.NewReader(b)), limit: 256, take: func(*dbus.Message, uint32) {}, unread: func(*message, error) {}}
+		r := &frames{
+			in: bufio.NewReader(bytes.NewReader(b)), limit: 256, heed: func(string) bool { return true }, signal: func(*dbus.Signal) {}, unread: func(*message, error) {},
+			call: func(m *message, whole []byte) { _, _ = (&Call{whole: whole}).Args() },
+		}
 		buf := make([]byte, 1024)
 		for {
 			if _, err := r.Read(buf); err != nil {

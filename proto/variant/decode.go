@@ -219,13 +219,14 @@ func octetsOf(v any) (protoreflect.Value, *problem) {
 	return protoreflect.Value{}, mismatch(v, "ay")
 }
 
-// stringOf takes object paths and signatures for the strings that they are.
+// stringOf takes object paths for the strings that they are. It copies: godbus cuts strings
+// from buffers of 4 KiB, which each would keep.
 func stringOf(v any) (string, bool) {
 	switch s := v.(type) {
 	case string:
-		return s, true
+		return strings.Clone(s), true
 	case dbus.ObjectPath:
-		return string(s), true
+		return strings.Clone(string(s)), true
 	}
 	return "", false
 }

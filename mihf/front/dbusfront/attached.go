@@ -3,7 +3,6 @@ package dbusfront
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 
 	"mihf.dev/mihf"
@@ -63,7 +62,8 @@ func (a *attached) hints() {
 		a.p.attached = nil
 	}
 	a.p.mu.Unlock()
-	a.p.b.dropFlows(a)
+	a.p.b.registrants.drop(a)
+	a.p.b.touch()
 	if a.p.ctx.Err() == nil {
 		_ = a.p.b.emit(a.p.ctx, a.p.name, dbusapi.Root, dbusapi.BrokerInterface, "Detached", these(dbusapi.ErrorName(err), err.Error())) // the bus was lost: that ends it too
 	}
@@ -101,23 +101,6 @@ func (a *attached) deliver(d *mihf.Delivery) error {
 	}
 }
 
-// dropFlows forgets which flows the attachment registered.
-func (b *bus) dropFlows(a *attached) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	maps.DeleteFunc(b.flows, func(_ mihf.FlowID, of *attached) bool { return of == a })
-	b.touch()
-}
-
-// setFlow notes who registered a flow. The note stays until the flow's object is gone, or
-// the attachment.
-func (b *bus) setFlow(id mihf.FlowID, a *attached) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.flows[id] = a
-	b.touch()
-}
-
 func (p *peer) registerFlow(who mihf.Caller, args []any) (answer, error) {
 	var req mihv1.FlowSpec
 	if err := variant.DecodeRequest(dictOf(args[0]), &req); err != nil {
@@ -142,7 +125,8 @@ func (p *peer) registerFlow(who mihf.Caller, args []any) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	p.b.setFlow(reg.Flow, a)
+	p.b.registrants.set(reg.Flow, a)
+	p.b.touch()
 	out := answer{args: []any{variant.Encode(conv.EncodeRegistration(&reg))}, after: a.sending.Unlock}
 	registered = true
 	return out, nil

@@ -24,10 +24,12 @@ type bus struct {
 	tasks  sync.WaitGroup
 	dirty  chan struct{} // full when properties may have changed
 
-	mu    sync.Mutex // guards the following
-	peers map[string]*peer
-	flows map[mihf.FlowID]*attached // that registered them
-	ended bool                      // no more tasks
+	registrants registrants
+
+	mu      sync.Mutex // guards the following
+	peers   map[string]*peer
+	waiting int  // octets of the calls that wait
+	ended   bool // no more tasks
 }
 
 // Why a connection ended.
@@ -38,12 +40,12 @@ var (
 
 // join connects and gets the name.
 func (s *Server) join(ctx context.Context, address string) (*bus, error) {
-	b := &bus{s: s, dirty: make(chan struct{}, 1), peers: map[string]*peer{}, flows: map[mihf.FlowID]*attached{}}
+	b := &bus{s: s, dirty: make(chan struct{}, 1), peers: map[string]*peer{}}
 	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	joining, done := context.WithTimeout(ctx, joinTimeout)
 	defer done()
 	var err error
-	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal, Unread: s.unread, Dial: s.o.Dial})
+	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal, Heed: ofBus, Unread: s.unread, Dial: s.o.Dial})
 	if err != nil {
 		return nil, err
 	}
@@ -130,11 +132,11 @@ func (b *bus) spawn(f func()) {
 	}
 }
 
+// ofBus tells the bus itself from others.
+func ofBus(sender string) bool { return sender == "org.freedesktop.DBus" }
+
 // signal is what the bus itself says; by the goroutine that reads.
 func (b *bus) signal(s *dbus.Signal) {
-	if s.Sender != "org.freedesktop.DBus" {
-		return
-	}
 	switch s.Name {
 	case "org.freedesktop.DBus.NameOwnerChanged":
 		var name, old, owner string
@@ -158,6 +160,12 @@ func (b *bus) call(c *busconn.Call) {
 	}
 }
 
+// Bounds of what waits, in octets.
+const (
+	maxWaitingOfSender = 1 << 20
+	maxWaiting         = 16 << 20
+)
+
 // admit gives a call to its sender's queue; otherwise it says why not.
 func (b *bus) admit(c *busconn.Call) (refusal string) {
 	b.mu.Lock()
@@ -173,10 +181,16 @@ func (b *bus) admit(c *busconn.Call) (refusal string) {
 		p = newPeer(b, c.Sender)
 		b.peers[c.Sender] = p
 	}
-	if len(p.queue) >= b.s.o.MaxCalls {
+	switch {
+	case len(p.queue) >= b.s.o.MaxCalls:
 		return fmt.Sprintf("%d calls of this connection wait; no more can", b.s.o.MaxCalls)
+	case p.waiting+c.Size() > maxWaitingOfSender:
+		return fmt.Sprintf("calls of %d octets of this connection wait; no more than %d can", p.waiting, maxWaitingOfSender)
+	case b.waiting+c.Size() > maxWaiting:
+		return fmt.Sprintf("calls of %d octets wait; no more than %d can", b.waiting, maxWaiting)
 	}
 	p.queue = append(p.queue, c)
+	p.count(c.Size())
 	if !p.working {
 		p.working = true
 		b.tasks.Go(p.work)
@@ -202,7 +216,8 @@ func (b *bus) gone(name string) {
 	defer b.mu.Unlock()
 	if p := b.peers[name]; p != nil {
 		delete(b.peers, name)
-		p.queue = nil
+		b.waiting -= p.waiting
+		p.queue, p.waiting = nil, 0
 		p.cancel(errGone)
 	}
 }

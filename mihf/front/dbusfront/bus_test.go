@@ -219,6 +219,56 @@ func TestPanicInARegistration(t *testing.T) {
 	p.next(dbusapi.FlowInterface + ".Freeze")
 }
 
+// "How many wait, of one sender and of all, is bounded", and how many octets: they are not
+// decoded while they wait, and one sender cannot take all the room.
+func TestWaitingOctets(t *testing.T) {
+	release, begun := make(chan struct{}), make(chan struct{}, 100)
+	w := newBed(t, func(o *dbusfront.Options) {
+		b := o.Broker
+		o.Broker = wraps{Broker: b, status: func(ctx context.Context, who mihf.Caller) (mihf.Status, error) {
+			begun <- struct{}{}
+			<-release
+			return b.Status(ctx, who)
+		}}
+	})
+	free := sync.OnceFunc(func() { close(release) })
+	defer free()
+	large := strings.Repeat("x", 60<<10)
+	fill := func(calls int) {
+		p := w.dial()
+		for i := range calls + 1 {
+			args := []any{large}
+			if i == 0 {
+				args = nil // is being done while the others wait
+			}
+			if err := p.Room(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Tell(dbusapi.Name, dbusapi.Root, dbusapi.BrokerInterface, "Status", args...); err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				<-begun
+			}
+		}
+		if _, err := p.Bus(t.Context(), "GetId"); err != nil { // all before it was passed on
+			t.Fatal(err)
+		}
+	}
+	fill(20) // of which 17 are 1 MiB
+	w.until("one sender's are refused", func() bool { return w.server.Counts().Refused == 3 })
+	for range 15 {
+		fill(17)
+	}
+	if n := w.server.Counts().Refused; n != 3 {
+		t.Errorf("%d refused before there are 16 MiB", n)
+	}
+	fill(17)
+	w.until("all senders' are refused", func() bool { return w.server.Counts().Refused > 3 })
+	free()
+	w.until("there is room again", func() bool { _, err := w.dial().call("Status"); return err == nil })
+}
+
 // "A panic in a call ends that call only", and what makes no sense is refused and counted.
 func TestMalformedAndPanic(t *testing.T) {
 	var first atomic.Bool

@@ -38,6 +38,11 @@ func (s *Server) encoder() conv.Encoder {
 
 // do does one call and answers it.
 func (p *peer) do(c *busconn.Call) {
+	select {
+	case p.b.s.turn <- struct{}{}:
+		defer func() { <-p.b.s.turn }()
+	case <-p.ctx.Done():
+	}
 	if p.ctx.Err() != nil {
 		return
 	}
@@ -81,9 +86,7 @@ func (s *Server) malformed(method string, err error) {
 func (s *Server) unread(why error) {
 	if errors.Is(why, busconn.ErrTooLarge) {
 		s.counts.oversized.Add(1)
-		return
 	}
-	s.malformed("", why)
 }
 
 // handle finds the method and checks the arguments' types.
@@ -108,15 +111,19 @@ func (p *peer) handle(c *busconn.Call) (answer, error) {
 	case signature != c.Signature:
 		return answer{}, refuse(dbusapi.ErrorInvalidArgs, "%s: the arguments are %.80q, want %q", c.Member, c.Signature, signature)
 	}
+	args, err := c.Args()
+	if err != nil {
+		return answer{}, refuse(dbusapi.ErrorInvalidArgs, "%s: %v", c.Member, err)
+	}
 	switch where {
 	case dbusapi.Introspectable:
 		return o.introspect()
 	case dbusapi.Properties:
-		return o.property(c)
+		return o.property(c, args)
 	case dbusapi.ObjectManager:
 		return p.managed(who)
 	}
-	return methods[c.Member](p, who, c.Body)
+	return methods[c.Member](p, who, args)
 }
 
 // method is one of [dbusapi.BrokerInterface]. The types of the arguments are right.

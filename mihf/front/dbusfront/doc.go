@@ -10,7 +10,8 @@
 //   - The broker never waits for the bus: each reader of a feed does, and is closed as slow
 //     like any other. What is written and not yet taken is bounded by package busconn.
 //   - The calls of one sender are done one after another, in its order. How many wait, of one
-//     sender and of all, is bounded; one more is refused by name (LimitsExceeded).
+//     sender and of all, is bounded; one more is refused by name (LimitsExceeded). While they
+//     wait they are not decoded, and only [maxAtOnce] are done at once.
 //   - The bus says who a sender is. It is asked once for each connection, and what it said is
 //     forgotten with the connection.
 //   - Registrations, subscriptions and recordings belong to the connection that made them and

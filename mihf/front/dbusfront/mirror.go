@@ -36,11 +36,13 @@ func (b *bus) mirror() {
 			return
 		}
 		sleep(b.ctx, calm)
+		b.registrants.look()
 		snap, err := b.s.o.Broker.Snapshot(b.ctx, b.s.o.Self)
 		switch {
 		case err == nil:
 			now := objectsOf(snap)
 			b.tell(known, now)
+			b.registrants.prune(now)
 			known = now
 		case errors.Is(err, mihf.ErrClosed) || b.ctx.Err() != nil:
 			return
@@ -56,7 +58,6 @@ func (b *bus) tell(old, now objects) {
 	for _, path := range slices.Sorted(maps.Keys(old)) {
 		if now[path] == nil {
 			b.tellOf(path, dbusapi.Root, dbusapi.ObjectManager, "InterfacesRemoved", path, slices.Sorted(maps.Keys(old[path])))
-			b.forgetFlow(path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(now)) {
@@ -78,30 +79,11 @@ func (b *bus) tell(old, now objects) {
 func (b *bus) tellOf(about, from dbus.ObjectPath, iface, member string, args ...any) {
 	dest := ""
 	if flow, ok := dbusapi.ParseFlowPath(about); ok {
-		if dest = b.registrant(flow); dest == "" {
+		if dest = b.registrants.name(flow); dest == "" {
 			return
 		}
 	} else if !b.s.o.Public() {
 		return
 	}
 	_ = b.emit(b.ctx, dest, from, iface, member, these(args...)) // an error: the connection has ended
-}
-
-// registrant returns the name of the connection that registered a flow; "": none.
-func (b *bus) registrant(id mihf.FlowID) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if a := b.flows[id]; a != nil {
-		return a.p.name
-	}
-	return ""
-}
-
-// forgetFlow forgets who registered a flow that is gone.
-func (b *bus) forgetFlow(path dbus.ObjectPath) {
-	if id, ok := dbusapi.ParseFlowPath(path); ok {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		delete(b.flows, id)
-	}
 }

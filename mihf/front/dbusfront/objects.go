@@ -171,8 +171,8 @@ func (o *object) introspect() (answer, error) {
 }
 
 // property is org.freedesktop.DBus.Properties.
-func (o *object) property(c *busconn.Call) (answer, error) {
-	iface, _ := c.Body[0].(string)
+func (o *object) property(c *busconn.Call, args []any) (answer, error) {
+	iface, _ := args[0].(string)
 	if !slices.ContainsFunc(o.kind.InterfaceNames(), func(name string) bool { return name == iface }) {
 		return answer{}, refuse(dbusapi.ErrorUnknownInterface, "%s has no interface %.80q", c.Path, iface)
 	}
@@ -186,7 +186,7 @@ func (o *object) property(c *busconn.Call) (answer, error) {
 	if c.Member == "GetAll" {
 		return give(map[string]dbus.Variant(all))
 	}
-	name, _ := c.Body[1].(string)
+	name, _ := args[1].(string)
 	if c.Member == "Set" {
 		return answer{}, refuse(dbusapi.ErrorReadOnly, "%.80q can only be read", name)
 	}

@@ -27,6 +27,7 @@ type peer struct {
 
 	// Guarded by the bus's lock.
 	queue   []*busconn.Call
+	waiting int // octets of the calls in queue
 	working bool
 
 	// The worker's: one goroutine at a time.
@@ -53,6 +54,12 @@ func (p *peer) idle() bool {
 	return len(p.streams) == 0 && p.attached == nil
 }
 
+// count notes octets that begin or cease to wait. The bus's lock is held.
+func (p *peer) count(octets int) {
+	p.waiting += octets
+	p.b.waiting += octets
+}
+
 // work does the peer's calls, one after another, until none waits.
 func (p *peer) work() {
 	for {
@@ -63,7 +70,9 @@ func (p *peer) work() {
 			return
 		}
 		call := p.queue[0]
+		p.queue[0] = nil // what it held is not kept
 		p.queue = p.queue[1:]
+		p.count(-call.Size())
 		p.b.mu.Unlock()
 		p.do(call)
 	}

@@ -72,6 +72,10 @@ const (
 	joinTimeout = 2 * time.Second
 )
 
+// maxAtOnce bounds the calls that are done at once, of all senders: each has its arguments
+// decoded, which may take many times the octets that they came in.
+const maxAtOnce = 32
+
 // Errors of the name.
 var (
 	errDenied = errors.New("the bus's policy does not let this user own the name")
@@ -83,7 +87,8 @@ type Server struct {
 	o     Options
 	log   *slog.Logger
 	ready chan struct{}
-	named sync.Map // methods that a malformed call was logged of
+	turn  chan struct{} // room for one in it lets a call be done
+	named sync.Map      // methods that a malformed call was logged of
 	dicts *encoded.Forms[variant.Dict]
 
 	counts struct {
@@ -112,7 +117,7 @@ func New(o Options) (*Server, error) {
 		return nil, errors.New("D-Bus front: a broker and an address are needed")
 	}
 	o.setDefaults()
-	s := &Server{o: o, log: o.Logger, ready: make(chan struct{})}
+	s := &Server{o: o, log: o.Logger, ready: make(chan struct{}), turn: make(chan struct{}, maxAtOnce)}
 	s.dicts = encoded.NewForms(o.Broker.Node(), o.Broker.Now, dictOfEvent)
 	s.condition = mihf.SensorCondition{Sensor: "dbus", Condition: mihf.ConditionStarting}
 	return s, nil
