@@ -60,7 +60,7 @@ func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
 		c.forget(&a.l)
 		return nil, err
 	}
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	a.ctx = own
 	a.stop = context.AfterFunc(own, func() { a.finish(context.Cause(own)) })
 	go func() {

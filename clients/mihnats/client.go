@@ -59,8 +59,7 @@ type Client struct {
 	skipped atomic.Uint64
 	refused atomic.Uint64
 
-	life context.Context // ends with Close
-	end  context.CancelFunc
+	life *clients.Life
 
 	closing sync.Mutex // held while connecting again, and while closing
 
@@ -79,14 +78,13 @@ func Dial(servers string, o Options) (*Client, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 5 * time.Second
 	}
-	c := &Client{o: o, clock: o.Clock, node: o.Node, listening: map[*listener]struct{}{}, changed: make(chan struct{})}
-	c.life, c.end = context.WithCancel(context.Background())
+	c := &Client{o: o, clock: o.Clock, node: o.Node, life: clients.NewLife(), listening: map[*listener]struct{}{}, changed: make(chan struct{})}
 	var err error
 	if c.set, err = c.options(servers); err == nil {
 		err = c.connect()
 	}
 	if err != nil {
-		c.end()
+		c.life.End()
 		return nil, fmt.Errorf("NATS at %s: %w", where(servers, &o), err)
 	}
 	return c, nil
@@ -187,28 +185,20 @@ func (c *Client) Skipped() uint64 { return c.skipped.Load() }
 // RefusedAcks returns how many acknowledgements the broker refused.
 func (c *Client) RefusedAcks() uint64 { return c.refused.Load() }
 
-// Close ends the connection and, with mihf.ErrClosed, everything on it.
+// Close ends the connection and, with clients.ErrClientClosed, everything on it.
 func (c *Client) Close() error {
-	c.end()
+	c.life.End()
 	c.closing.Lock() // nothing is connected any more
 	defer c.closing.Unlock()
 	c.mu.Lock()
 	open := c.take(nil)
 	c.mu.Unlock()
 	for _, l := range open {
-		l.cut(mihf.ErrClosed)
+		l.cut(clients.ErrClientClosed)
 	}
 	c.conn().Close()
+	c.change()
 	return nil
-}
-
-// during returns a context that ends with ctx, with the client (the cause is
-// mihf.ErrClosed then), or by its cancel function.
-func (c *Client) during(ctx context.Context) (context.Context, context.CancelFunc) {
-	own, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(c.life, func() { cancel(mihf.ErrClosed) })
-	context.AfterFunc(own, func() { stop() })
-	return own, func() { cancel(nil) }
 }
 
 // listener is what must know that messages may have been lost.
@@ -299,12 +289,11 @@ func (c *Client) connected(ctx context.Context) error {
 		if c.conn().IsConnected() {
 			return nil
 		}
-		if c.life.Err() != nil {
-			return fmt.Errorf("%w: by its client", mihf.ErrClosed)
+		if err := c.life.Err(); err != nil {
+			return err
 		}
 		select {
 		case <-changed:
-		case <-c.life.Done():
 		case <-ctx.Done():
 			return c.away(ctx)
 		}
@@ -332,7 +321,7 @@ func (c *Client) errorOf(ctx context.Context, err error) error {
 	case err == nil:
 		return nil
 	case c.life.Err() != nil:
-		return fmt.Errorf("%w: by its client", mihf.ErrClosed)
+		return c.life.Err()
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w: no daemon of that node answers", mihf.ErrClosed)
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), mihf.ErrClosed):
@@ -393,7 +382,7 @@ func (c *Client) message(node mihf.NodeID, a *ask) (*nats.Msg, error) {
 
 // call asks and reads the answer into answer, which may be nil.
 func (c *Client) call(ctx context.Context, a ask, answer proto.Message) (natsproto.Header, error) {
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	defer cancel()
 	own, stop := c.limited(own)
 	defer stop()

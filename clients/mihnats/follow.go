@@ -29,25 +29,7 @@ const (
 
 // Follow subscribes and keeps the subscription. See [clients.Follow].
 func (c *Client) Follow(ctx context.Context, req mihf.SubscribeRequest) (mihf.Feed, error) {
-	own, cancel := c.during(ctx)
-	f, err := clients.Follow(own, req, c.subscribe)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	return feed{f, cancel}, nil
-}
-
-// feed is a subscription that ends with its client.
-type feed struct {
-	mihf.Feed
-	cancel context.CancelFunc
-}
-
-// Close ends the feed.
-func (f feed) Close() {
-	f.Feed.Close()
-	f.cancel()
+	return c.life.Follow(ctx, req, c.subscribe)
 }
 
 // subscribe listens, then catches up.
@@ -121,18 +103,17 @@ type past struct {
 	items   []mihf.Delivery
 	boot    mihf.BootID
 	reached uint64
-	before  mihf.Opt[uint64] // what the next one follows, where others were passed over
+	passed  clients.PassedOver
 }
 
 // add takes one. What is of no kind that we know is passed over, and what follows it
 // follows what was before it.
 func (p *past) add(d *mihf.Delivery) {
 	if !known(d) {
-		p.before = mihf.Some(p.before.Or(d.Previous))
+		p.passed.Add(d.Previous)
 		return
 	}
-	d.Previous = p.before.Or(d.Previous)
-	p.before = mihf.Opt[uint64]{}
+	p.passed.Join(d)
 	p.items = append(p.items, *d)
 }
 

@@ -32,7 +32,7 @@ func (c *Client) History(ctx context.Context, since time.Time) iter.Seq2[Past, e
 	return func(yield func(Past, error) bool) {
 		r := pastReader{c: c, request: pastRequest{StartTime: &since, Batch: historyBatch, NextFor: ">"}}
 		for more := true; more; {
-			own, cancel := c.during(ctx)
+			own, cancel := c.life.During(ctx)
 			own, stop := c.limited(own)
 			items, again, err := r.next(own)
 			stop()

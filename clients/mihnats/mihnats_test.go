@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/protobuf/proto"
 
+	"mihf.dev/clients"
 	"mihf.dev/clients/broadcast"
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/access"
@@ -385,7 +386,8 @@ func (w *bed) ctx2(after time.Duration) context.Context {
 	return ctx
 }
 
-// "Close ends what is open on the client", with mihf.ErrClosed.
+// "Close ends what is open on the client, and whatever is asked of it later, with
+// ErrClientClosed" (clients.Client): trying again is of no use.
 func TestCloseEndsWhatIsOpen(t *testing.T) {
 	w := newBed(t)
 	b, _ := w.broker(1, node)
@@ -404,12 +406,18 @@ func TestCloseEndsWhatIsOpen(t *testing.T) {
 	go func() { _, err := at.Next(make([]mihf.Delivery, 1)); ended <- err }()
 	w.must(c.Close())
 	for range 2 {
-		if err := <-ended; !errors.Is(err, mihf.ErrClosed) {
+		if err := <-ended; !errors.Is(err, clients.ErrClientClosed) {
 			t.Errorf("ends with %v", err)
 		}
 	}
 	<-at.Done()
-	if err := at.Acknowledge(mihf.Ack{}); !errors.Is(err, mihf.ErrClosed) {
+	if err := at.Acknowledge(mihf.Ack{}); !errors.Is(err, clients.ErrClientClosed) {
+		t.Error(err)
+	}
+	if _, err := c.Status(w.ctx); !errors.Is(err, clients.ErrClientClosed) {
+		t.Error(err)
+	}
+	if _, err := c.Attach(w.ctx); !errors.Is(err, clients.ErrClientClosed) {
 		t.Error(err)
 	}
 }
@@ -452,7 +460,7 @@ func TestAttachmentEnds(t *testing.T) {
 // A hint that was lost on the way ends the attachment as slow: the transport attaches again.
 func TestLostHint(t *testing.T) {
 	w := newBed(t)
-	a := &attachment{c: &Client{life: w.ctx}, heard: make(chan *nats.Msg, 4), done: make(chan struct{})}
+	a := &attachment{c: &Client{life: clients.NewLife()}, heard: make(chan *nats.Msg, 4), done: make(chan struct{})}
 	hint := func(previous, sequence uint64) {
 		data, err := proto.Marshal(&mihv1.Hint{
 			Flow: "F", Sequence: sequence, BootId: mihf.BootID(1).String(), Kind: &mihv1.Hint_Unfreeze{Unfreeze: &mihv1.Unfreeze{Cause: 1}},
@@ -595,7 +603,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add("mih.v1.n.sync", "hole", "1", "", []byte{})
 	f.Add("mih.v1.n.event._.resync", "", "1", "", []byte("\x0a\x00"))
 	f.Fuzz(func(t *testing.T, subject, kind, previous, part string, data []byte) {
-		c := &Client{life: t.Context(), listening: map[*listener]struct{}{}}
+		c := &Client{life: clients.NewLife(), listening: map[*listener]struct{}{}}
 		h := newHearing(c)
 		m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
 			natsproto.HeaderType: {kind}, natsproto.HeaderPrevious: {previous}, natsproto.HeaderPart: {part},

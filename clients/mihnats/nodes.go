@@ -25,7 +25,7 @@ var ErrWhichNode = fmt.Errorf("%w: name the node that is meant", mihf.ErrInvalid
 
 // Nodes asks which nodes are there, and waits until none has answered for a moment.
 func (c *Client) Nodes(ctx context.Context) ([]mihf.NodeID, error) {
-	own, cancel := c.during(ctx)
+	own, cancel := c.life.During(ctx)
 	defer cancel()
 	own, stop := c.limited(own)
 	defer stop()

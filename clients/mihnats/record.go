@@ -21,7 +21,7 @@ const maxRecorded = 1 << 14
 
 // Record calls write for each observation that the broker takes. See [clients.Client].
 func (c *Client) Record(ctx context.Context, write func(*mihf.Observation) error) (lost uint64, err error) {
-	own, cancel := c.during(context.WithoutCancel(ctx)) // outlives ctx by the last word
+	own, cancel := c.life.During(context.WithoutCancel(ctx)) // outlives ctx by the last word
 	defer cancel()
 	opening, stop := c.limited(ctx)
 	defer stop()
