@@ -91,6 +91,28 @@ func TestServerAway(t *testing.T) {
 	w.until("its condition says so", func() bool { return w.front.Condition().Condition == mihf.ConditionOK })
 }
 
+// What was on its way when a connection ended is lost without a trace: all are told to read
+// the state again each time that the server is back, also where nothing was dropped.
+func TestBackWithoutDrops(t *testing.T) {
+	host, port := place(t)
+	outside(t, host, port)
+	url := "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
+	w := newBed(t, Options{External: &External{Servers: []string{url}}, Identity: "alice"})
+	w.until("connected", func() bool { return w.front.Counts().Connected })
+	c, err := nats.Connect(url)
+	w.must(err)
+	t.Cleanup(c.Close)
+	in := w.subscribe(c, natsproto.Sync(node))
+	for range 3 { // the first may be the broker's first snapshot
+		w.must(w.front.pub().ForceReconnect())
+		for heard := false; !heard; {
+			e, err := natsproto.ParseEnvelope(natsproto.Header(w.next(in).Header))
+			w.must(err)
+			heard = e.Type == natsproto.TypeHole
+		}
+	}
+}
+
 // heard reads up to a message on the subject, and returns those before it.
 func (w *bed) heard(in *nats.Subscription, subject string) (before []string) {
 	w.Helper()

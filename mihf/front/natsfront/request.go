@@ -35,6 +35,10 @@ func (s *Server) arrived(m *nats.Msg) {
 		s.refuse(&j, natsproto.AsProtobuf, err)
 		return
 	}
+	if len(m.Data) > natsproto.MaxRequest { // refused before it waits: what waits is bounded
+		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: a request of %d octets, at most %d", mihf.ErrLimit, len(m.Data), natsproto.MaxRequest))
+		return
+	}
 	if !s.queue.add(j) {
 		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: %s has too many requests waiting, at most %d", mihf.ErrLimit, j.who.Name, s.o.MaxQueued))
 	}

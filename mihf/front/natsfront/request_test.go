@@ -40,6 +40,7 @@ func TestBadRequests(t *testing.T) {
 		{"nonsense", nil, nil, mihf.ErrInvalid, "nonsense"},
 		{natsproto.OpSnapshot, nil, garbage, mihf.ErrInvalid, "GetSnapshotRequest"},
 		{natsproto.OpSnapshot, nil, make([]byte, natsproto.MaxRequest+1), mihf.ErrLimit, "65536"},
+		{natsproto.OpHeartbeat, h(natsproto.HeaderSession, "s"), make([]byte, natsproto.MaxRequest+1), mihf.ErrLimit, "65536"}, // not read at all
 		{natsproto.OpSnapshot, h(natsproto.HeaderContentType, natsproto.JSON), []byte(`{"x":1}`), mihf.ErrInvalid, "GetSnapshotRequest"},
 		{natsproto.OpSnapshot, h(natsproto.HeaderContentType, "text/xml"), nil, mihf.ErrInvalid, "Content-Type"},
 		{natsproto.OpSnapshot, h(natsproto.HeaderAccept, "a", natsproto.HeaderAccept, "b"), nil, mihf.ErrInvalid, "Accept"},
@@ -62,7 +63,7 @@ func TestBadRequests(t *testing.T) {
 	} {
 		w.refused(w.ask(c, r.op, r.h, r.data), r.want, r.words)
 	}
-	if n := w.front.Counts(); n.Refused != 22 || n.Malformed == 0 || n.Sessions != 0 {
+	if n := w.front.Counts(); n.Refused != 23 || n.Malformed == 0 || n.Sessions != 0 {
 		t.Errorf("counts %+v", n)
 	}
 	w.good(w.ask(c, natsproto.OpSnapshot, nil, nil))

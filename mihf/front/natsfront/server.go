@@ -265,15 +265,13 @@ func (s *Server) present(ctx context.Context) {
 	defer ticker.Stop()
 	history := s.history()
 	kept := history == nil
-	missing := s.counts.dropped.Load()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.back:
-			if n := s.counts.dropped.Load(); n != missing {
-				missing = n
-				s.hole()
+			if s.counts.connects.Load() > 1 || s.counts.dropped.Load() > 0 {
+				s.hole() // what was on its way when the connection ended is lost, and nobody says so
 			}
 			kept = history == nil
 		case <-ticker.C:
