@@ -282,7 +282,7 @@ func TestUnreadable(t *testing.T) {
 // "A kind that a newer broker added leaves no hole."
 func TestUnknownKind(t *testing.T) {
 	w := newBed(t)
-	c := &Client{life: w.ctx, listening: map[*listener]struct{}{}}
+	c := &Client{life: clients.NewLife(), listening: map[*listener]struct{}{}}
 	h := newHearing(c)
 	w.run(func(ctx context.Context) error { h.read(ctx); return nil })
 	s := broadcast.New(broadcast.Options{Boot: 1, Reached: 5, Request: mihf.SubscribeRequest{After: 5}, Live: h.live, Lost: h.lost, Why: h.reason, Close: h.close})
