@@ -69,7 +69,27 @@ func TestRoamAtOnce(t *testing.T) {
 		b.kernel.change(func() { b.wlan.stations = []rawStation{attached(ap1, -50)} })
 		b.kernel.disconnect(1, false)
 		b.connect(0)
-		b.want("authorised " + ap1 + " home")
+		b.want("disconnected "+ap2+" home explicit_disconnect 1 local=true", "authorised "+ap1+" home")
+	})
+}
+
+// The driver is held up while it goes to the next access point: that the old attachment
+// ended does not wait for its answer, and what was read meanwhile is not believed.
+func TestRoamWhileReading(t *testing.T) {
+	inBubble(t, attached1("home", -75), nil, func(b *bed) {
+		b.seen(true)
+		b.kernel.change(func() {
+			b.kernel.answered[unix.NL80211_CMD_GET_STATION] = func() {
+				b.set()
+				b.kernel.disconnect(1, false)
+				time.Sleep(time.Millisecond)
+			}
+		})
+		b.send(unix.NL80211_CMD_CH_SWITCH_NOTIFY)
+		time.Sleep(10 * time.Millisecond)
+		b.want("disconnected " + ap1 + " home explicit_disconnect 1 local=true")
+		time.Sleep(time.Minute)
+		b.want()
 	})
 }
 

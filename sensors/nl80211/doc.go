@@ -4,8 +4,9 @@
 // # Guarantees
 //
 //   - A message of the kernel is only a reason to look: the attachment is read, and what is
-//     published is the difference. Only why it ended is taken from messages. A lost message
-//     costs time, not truth.
+//     published is the difference. Taken from messages is why it ended, and that it did: a look
+//     may be held up by the driver just then. What is read next stands. A lost message costs
+//     time, not truth.
 //   - A link has the id that the sensor of links gives it ([Options.Link]), and nothing is
 //     said of it before that sensor said that it is there.
 //   - A station is attached when the kernel shows it as authorised. A station entry alone,

@@ -153,13 +153,15 @@ type fake struct {
 	asked   map[uint8]int
 	sockets []*fakeConn
 	cqm     []int32
-	unknown map[int]bool // links that the sensor of links does not know
+	// answered is done once, when the answer to a command is on its way.
+	answered map[uint8]func()
+	unknown  map[int]bool // links that the sensor of links does not know
 }
 
 func newFake(ifaces ...*rawIface) *fake {
 	return &fake{
 		ifaces: ifaces, fail: map[uint8]error{}, torn: map[uint8]int{}, bad: map[uint8][]byte{}, asked: map[uint8]int{},
-		unknown: map[int]bool{},
+		answered: map[uint8]func(){}, unknown: map[int]bool{},
 	}
 }
 
@@ -365,6 +367,12 @@ func (c *fakeConn) Execute(m genetlink.Message, _ uint16, flags netlink.HeaderFl
 	}
 	if bad := c.bad[cmd]; bad != nil {
 		list = append(list, bad)
+	}
+	if f := c.answered[cmd]; f != nil {
+		delete(c.answered, cmd)
+		c.mu.Unlock()
+		f()
+		c.mu.Lock()
 	}
 	out := make([]genetlink.Message, len(list))
 	for n := range list {

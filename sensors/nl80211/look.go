@@ -48,6 +48,7 @@ func (s *session) visit(r *radio) error {
 // look reads all that is to be known of an interface.
 func (s *session) look(r *radio) error {
 	r.lookAt, r.pollAt = 0, 0
+	turns := r.turns
 	i, found, err := s.kernel.iface(r.info.index)
 	switch {
 	case err != nil:
@@ -74,7 +75,19 @@ func (s *session) look(r *radio) error {
 			return err
 		}
 	}
-	r.take(s.now(), &rd)
+	return s.take(r, turns, &rd)
+}
+
+// take stores a reading, unless the attachment took another turn while it was read: then
+// that is told first, and all is looked at again.
+func (s *session) take(r *radio, turns int, rd *reading) error {
+	if err := s.hear(); err != nil {
+		return err
+	}
+	if r.turns != turns {
+		return nil // the message asked for a look
+	}
+	r.take(s.now(), rd)
 	return s.threshold(r)
 }
 
@@ -103,6 +116,7 @@ func (s *session) byAddress(r *radio, list []bssInfo) (*stationInfo, error) {
 
 // poll reads the peer only; where it is gone, all.
 func (s *session) poll(r *radio) error {
+	turns := r.turns
 	st, found, err := s.kernel.station(r.info.index, r.peer)
 	if err != nil {
 		return err
@@ -110,8 +124,7 @@ func (s *session) poll(r *radio) error {
 	if !found {
 		return s.look(r)
 	}
-	r.take(s.now(), &reading{iface: r.info, station: &st})
-	return s.threshold(r)
+	return s.take(r, turns, &reading{iface: r.info, station: &st})
 }
 
 // results reads the scan results for what was detected.

@@ -43,6 +43,7 @@ type radio struct {
 	since    mihf.Time // of now's state
 	peer     mihf.PoA  // station that is asked for by address; "": none
 	end      ending
+	turns    int       // messages that make what is being read out of date
 	beaconAt mihf.Time // when a loss of beacons was reported last; zero: never
 	sent     *mihf.Association
 	sentAt   mihf.Time
@@ -83,6 +84,13 @@ func (r *radio) heard(now mihf.Time, e *event) {
 	switch e.cmd {
 	case unix.NL80211_CMD_DISCONNECT:
 		r.end = ending{known: true, code: uint32(e.reason.Or(0)), byAP: e.byAP}
+		r.turns++
+		if r.now.state >= mihf.AssociationAssociated {
+			// This cannot wait for a look, which the driver may hold up while it goes elsewhere.
+			r.now = attachment{state: mihf.AssociationDisconnected}
+			r.peer = ""
+			r.associate(now)
+		}
 		r.look(now)
 	case unix.NL80211_CMD_CONNECT, unix.NL80211_CMD_ROAM, unix.NL80211_CMD_AUTHENTICATE, unix.NL80211_CMD_ASSOCIATE:
 		if status := e.status.Or(0); e.failed || status != 0 {
@@ -90,6 +98,7 @@ func (r *radio) heard(now mihf.Time, e *event) {
 		} else if e.cmd == unix.NL80211_CMD_CONNECT || e.cmd == unix.NL80211_CMD_ROAM {
 			r.end = ending{}
 		}
+		r.turns++
 		r.look(now)
 	case unix.NL80211_CMD_PORT_AUTHORIZED, unix.NL80211_CMD_JOIN_IBSS, unix.NL80211_CMD_LINKS_REMOVED,
 		unix.NL80211_CMD_CH_SWITCH_NOTIFY, unix.NL80211_CMD_SET_INTERFACE, unix.NL80211_CMD_NEW_INTERFACE:

@@ -92,7 +92,7 @@ func TestInterfaces(t *testing.T) {
 		b.kernel.change(func() { b.kernel.ifaces[3].typ = wifi.InterfaceTypeAP })
 		b.send(unix.NL80211_CMD_SET_INTERFACE)
 		time.Sleep(time.Second)
-		b.want("unavailable no Wi-Fi interface")
+		b.want("none  ", "unavailable no Wi-Fi interface")
 		b.Log("# and a station again")
 		b.kernel.change(func() { b.kernel.ifaces[3].typ = wifi.InterfaceTypeStation })
 		time.Sleep(reconcile)

@@ -72,6 +72,9 @@ func (st *state) setInterfaces(now mihf.Time, list []iface) {
 	st.left = 0
 	for _, i := range list {
 		if !i.follows() {
+			if r := st.radios[i.index]; r != nil {
+				st.retire(now, r)
+			}
 			if i.index > 0 && len(st.ignored) < maxRadios {
 				st.ignored[i.index] = true
 			}
@@ -79,7 +82,7 @@ func (st *state) setInterfaces(now mihf.Time, list []iface) {
 		}
 		r := st.radios[i.index]
 		if r != nil && r.info.peers() != i.peers() {
-			st.remove(now, i.index)
+			st.retire(now, r)
 			r = nil
 		}
 		if r == nil && len(st.radios) >= maxRadios {
@@ -96,6 +99,17 @@ func (st *state) setInterfaces(now mihf.Time, list []iface) {
 		if !there[index] {
 			st.remove(now, index)
 		}
+	}
+}
+
+// retire forgets an interface that is there, but is nothing that attaches any more: whether
+// its link is up is for the kernel's own state to say.
+func (st *state) retire(now mihf.Time, r *radio) {
+	delete(st.radios, r.info.index)
+	if r.sent != nil {
+		st.out = append(st.out, mihf.Observation{
+			At: now, Sensor: Name, Link: r.id, Kind: mihf.ObsAssociation, Association: &mihf.Association{State: mihf.AssociationNone},
+		})
 	}
 }
 
