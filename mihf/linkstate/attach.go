@@ -172,6 +172,10 @@ func (m *Machine) reconsider(now mihf.Time, down mihf.Down, evidence bool, ev *E
 // explains what the kernel reported a moment ago, or the operator ends it.
 func (m *Machine) reinterpret(now mihf.Time, down mihf.Down, evidence bool, ev *Events) {
 	admin := down.Reason == mihf.DownAdmin
+	if m.lost.unexplained && down.Reason != mihf.DownCarrier {
+		m.lost.unexplained = false
+		m.lost.deadline = min(m.lost.deadline, now.Add(m.cfg.Settle))
+	}
 	if admin || (m.lost.down.Reason == mihf.DownCarrier && down.Reason != mihf.DownCarrier) {
 		m.lost.down.Reason, m.lost.down.Code = down.Reason, down.Code
 	}
@@ -183,6 +187,11 @@ func (m *Machine) reinterpret(now mihf.Time, down mihf.Down, evidence bool, ev *
 	}
 }
 
+// explainWithin is how long after the carrier the radio's word on why it went is waited for:
+// the kernel takes the carrier first, and says why when the driver has left the station
+// (20 to 60 ms were seen).
+const explainWithin = 250 * time.Millisecond
+
 func (m *Machine) detach(now mihf.Time, down mihf.Down, evidence bool, ev *Events) {
 	m.attached = false
 	m.prediction.cameTrue = m.prediction.isOpen
@@ -191,6 +200,9 @@ func (m *Machine) detach(now mihf.Time, down mihf.Down, evidence bool, ev *Event
 	switch {
 	case evidence:
 		m.lost.deadline = now.Add(m.cfg.RoamWithhold)
+	case m.association == mihf.AssociationAuthorised && down.Reason == mihf.DownCarrier:
+		m.lost.unexplained = true
+		m.lost.deadline = now.Add(max(m.cfg.Settle, explainWithin))
 	case m.association != mihf.AssociationNone && down.Reason != mihf.DownAdmin:
 		m.lost.deadline = now.Add(m.cfg.Settle)
 	default:

@@ -94,6 +94,31 @@ func TestLinkDownWithoutEvidence(t *testing.T) {
 			h.want("link_down authentication_failure withheld 30ms")
 		})
 	}
+	t.Run("the radio says why later than the carrier went", func(t *testing.T) {
+		h := onWiFi(t)
+		h.give(carrier())
+		h.advance(60 * time.Millisecond)
+		h.give(left(mihf.DownAuthenticationFailure, false))
+		h.want("path_lost v4 link_down")
+		h.advance(50 * time.Millisecond)
+		h.want("link_down authentication_failure withheld 90ms")
+	})
+	t.Run("and it was a roam", func(t *testing.T) {
+		h := onWiFi(t)
+		h.give(carrier())
+		h.advance(200 * time.Millisecond)
+		h.give(left(mihf.DownExplicitDisconnect, true))
+		h.advance(2 * time.Second)
+		h.want("path_lost v4 link_down")
+	})
+	t.Run("the radio says nothing", func(t *testing.T) {
+		h := onWiFi(t)
+		h.give(carrier())
+		h.advance(240 * time.Millisecond)
+		h.want("path_lost v4 link_down")
+		h.advance(20 * time.Millisecond)
+		h.want("link_down carrier withheld 250ms")
+	})
 	t.Run("beacon loss is no evidence, even our own", func(t *testing.T) {
 		h := onWiFi(t)
 		h.give(left(mihf.DownBeaconLoss, true))

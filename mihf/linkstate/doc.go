@@ -10,7 +10,9 @@
 //   - Events are differences of states: the same observation again gives no event.
 //   - Link_Down comes at once where it is certain, within [Config.Settle] where evidence
 //     of a roam may still arrive, and is withheld (at most [Config.RoamWithhold]) only on
-//     such evidence: our own side left, or authentication to the same ESS has begun.
+//     such evidence: our own side left, or authentication to the same ESS has begun. Where
+//     only the carrier went, the radio's word on why is waited for, 250 ms at most, and
+//     Settle counts from there.
 //     A roam that succeeds is one Link_Handover_Complete and never a Link_Down.
 //   - A prediction has exactly one outcome: Link_Down, Link_Handover_Complete,
 //     Link_Event_Rollback or Prediction_Expired. At most one is open.

@@ -90,6 +90,8 @@ type lost struct {
 	down     mihf.Down
 	ssid     []byte
 	evidence bool
+	// unexplained: the carrier went, and the radio has not said why.
+	unexplained bool
 }
 
 // IDs numbers the predictions of one broker run.
