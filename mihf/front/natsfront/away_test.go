@@ -3,6 +3,7 @@ package natsfront
 import (
 	"context"
 	"net"
+	"net/url"
 	"strconv"
 	"testing"
 	"time"
@@ -109,6 +110,40 @@ func TestBackWithoutDrops(t *testing.T) {
 			e, err := natsproto.ParseEnvelope(natsproto.Header(w.next(in).Header))
 			w.must(err)
 			heard = e.Type == natsproto.TypeHole
+		}
+	}
+}
+
+// What was published while the link of a leaf node was cut is missing in the cluster: when it
+// is back, who listens there is told to read the state again.
+func TestLeafIsBack(t *testing.T) {
+	host, port := place(t)
+	hub, err := server.NewServer(&server.Options{Host: host, Port: -1, NoSigs: true, NoLog: true, LeafNode: server.LeafNodeOpts{Host: host, Port: port}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub.Start()
+	t.Cleanup(func() { hub.Shutdown(); hub.WaitForShutdown() })
+	if !hub.ReadyForConnections(patient) {
+		t.Fatal("the hub is not ready")
+	}
+	o := embeddedOptions()
+	o.Embedded.Leaf = &Leaf{URLs: []*url.URL{{Scheme: "nats-leaf", Host: net.JoinHostPort(host, strconv.Itoa(port))}}}
+	w := newBed(t, o)
+	c, err := nats.Connect(hub.ClientURL())
+	w.must(err)
+	t.Cleanup(c.Close)
+	in := w.subscribe(c, natsproto.Sync(node))
+	for range 3 { // each is told once
+		for heard := false; !heard; {
+			e, err := natsproto.ParseEnvelope(natsproto.Header(w.next(in).Header))
+			w.must(err)
+			heard = e.Type == natsproto.TypeHole
+		}
+		links, err := hub.Leafz(nil)
+		w.must(err)
+		for _, l := range links.Leafs {
+			w.must(hub.DisconnectClientByID(l.ID))
 		}
 	}
 }

@@ -5,8 +5,8 @@
 //
 //   - Each event and hint is published once for all who listen, with the sequence of the one
 //     before it on its link or of its flow. Nothing waits in a buffer for a server that is
-//     away: it is dropped and counted, and when the server is back all are told to read the
-//     state again.
+//     away: it is dropped and counted, and when the server, or a leaf node's
+//     link to the cluster, is back, all are told to read the state again.
 //   - The daemon is ready, and everything else goes on, whatever NATS does. The connection
 //     is tried for ever; one that says nothing for 30 s is given up and made anew.
 //   - Requests of one caller are done in order. One caller's requests wait for no more than

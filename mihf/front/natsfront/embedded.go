@@ -56,6 +56,7 @@ type embedded struct {
 	node   mihf.NodeID
 	server *server.Server
 	users  *server.Account // set by start
+	leaf   leafWatch
 	// The daemon's users. That they come with keys makes the server check the key of
 	// everyone who shows one: without, it would repeat any as that user's name.
 	publisher, answerer nkeys.KeyPair
@@ -269,6 +270,33 @@ func (e *embedded) join() error {
 // heard reports whether somebody listens to a subject: a user, the history, or a cluster
 // behind a leaf node.
 func (e *embedded) heard(subject string) bool { return e.users.Interest(subject) > 0 }
+
+// leafWatch notices leaf links that were made anew. One goroutine uses it.
+type leafWatch struct {
+	known uint64 // newest connection that was seen
+	fresh bool   // at the newest look, for the first time
+}
+
+// leafEvery is how often one looks.
+const leafEvery = time.Second
+
+// rejoined reports whether a leaf link was made at least a look ago, and was not reported
+// yet: what was published while there was none is missing beyond it. By then the server
+// knows who listens there.
+func (e *embedded) rejoined() bool {
+	links, err := e.server.Leafz(nil)
+	if err != nil { // it ends
+		return false
+	}
+	was := e.leaf
+	e.leaf.fresh = false
+	for _, l := range links.Leafs {
+		if l.ID > e.leaf.known {
+			e.leaf = leafWatch{known: l.ID, fresh: true}
+		}
+	}
+	return was.fresh
+}
 
 // stop ends the server and waits for that.
 func (e *embedded) stop() {

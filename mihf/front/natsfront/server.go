@@ -259,10 +259,16 @@ func (s *Server) broadcast(life context.Context) {
 }
 
 // present says again and again that the node is there, and tells all to read the state
-// again when the server is back.
+// again when the server, or a leaf node's link to the cluster, is back.
 func (s *Server) present(ctx context.Context) {
 	ticker := time.NewTicker(natsproto.AliveEvery)
 	defer ticker.Stop()
+	var leaf <-chan time.Time
+	if s.own != nil && s.own.o.Leaf != nil {
+		looks := time.NewTicker(leafEvery)
+		defer looks.Stop()
+		leaf = looks.C
+	}
 	history := s.history()
 	kept := history == nil
 	for {
@@ -274,6 +280,10 @@ func (s *Server) present(ctx context.Context) {
 				s.hole() // what was on its way when the connection ended is lost, and nobody says so
 			}
 			kept = history == nil
+		case <-leaf:
+			if s.own.rejoined() {
+				s.hole()
+			}
 		case <-ticker.C:
 			s.sync(natsproto.TypeAlive)
 		}
