@@ -180,40 +180,39 @@ func (s *Server) begin(x *session, run func()) error {
 // hints delivers an attachment's hints until it ends.
 func (s *Server) hints(x *session) error {
 	var buf [8]mihf.Delivery
+	l := newLetter(x.deliver)
 	for {
 		n, err := x.at.Next(buf[:])
 		if err != nil {
 			return err
 		}
 		for i := range buf[:n] {
-			s.sendOwn(x, &buf[i])
+			s.sendOwn(x, l, &buf[i])
 		}
 	}
 }
 
 // sendOwn delivers one. What is not published shows to the client by Previous.
-func (s *Server) sendOwn(x *session, d *mihf.Delivery) {
-	e := natsproto.Envelope{Previous: d.Previous}
-	var bytes []byte
+func (s *Server) sendOwn(x *session, l *letter, d *mihf.Delivery) {
 	switch d.Kind {
 	case mihf.DeliverHint:
-		b, ok := s.encodeHint(&d.Hint, s.broker.Now())
-		if !ok {
+		m, err := l.write(d, s.broker.Now(), s.node)
+		if err != nil {
+			s.counts.encodeErrors.Add(1)
+			s.log.Error("hint not published", "sequence", d.Hint.Sequence, "kind", d.Hint.Kind.String(), "error", err)
 			return
 		}
-		e.Type, bytes = natsproto.TypeHint, b
+		if s.publish(m) == nil {
+			s.counts.hints.Add(1)
+		}
 	case mihf.DeliverGap:
 		b, err := proto.Marshal(conv.EncodeGap(&d.Gap))
 		if err != nil {
 			s.counts.encodeErrors.Add(1)
 			return
 		}
-		e.Type, bytes = natsproto.TypeGap, b
-	default:
-		return // an attachment has nothing else
-	}
-	if s.deliver(x.deliver, &e, bytes) == nil {
-		s.counts.hints.Add(1)
+		_ = s.deliver(x.deliver, &natsproto.Envelope{Type: natsproto.TypeGap, Previous: d.Previous}, b) // counted where it failed
+	default: // an attachment has nothing else
 	}
 }
 
