@@ -147,11 +147,11 @@ func (s *Server) connect(l *link) (err error) {
 	if err != nil {
 		return err
 	}
-	if l.pub, err = s.dial(nil, append(told, nats.InProcessServer(s.own.server), key)); err != nil {
+	if l.pub, err = s.dial(nil, append(told, nats.InProcessServer(s.own.server.Load()), key)); err != nil {
 		return err
 	}
 	if key, err = keyOption(s.own.answerer); err == nil {
-		l.svc, err = s.dial(nil, append(own, nats.InProcessServer(s.own.server), key))
+		l.svc, err = s.dial(nil, append(own, nats.InProcessServer(s.own.server.Load()), key))
 	}
 	if err != nil {
 		l.pub.Close()
@@ -212,4 +212,13 @@ func (s *Server) state(c mihf.Condition, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.condition = mihf.SensorCondition{Sensor: "nats", Condition: c, Text: text}
+}
+
+// trouble keeps the condition, and logs it where it is another one.
+func (s *Server) trouble(c mihf.Condition, err error) {
+	if was := s.Condition(); was.Condition == c && was.Text == err.Error() {
+		return
+	}
+	s.state(c, err.Error())
+	s.log.Warn("NATS", "condition", c.String(), "error", err)
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -48,15 +49,19 @@ const (
 	maxPings         = 2
 	closedKept       = 16
 	startTimeout     = 10 * time.Second
+	startStep        = 20 * time.Millisecond // between two looks at whether it has started
 )
 
 // embedded is a server that runs in the process.
 type embedded struct {
-	o      *Embedded
-	node   mihf.NodeID
-	server *server.Server
-	users  *server.Account // set by start
-	leaf   leafWatch
+	o     *Embedded
+	node  mihf.NodeID
+	grant func(mihf.Caller) Grant
+	log   *slog.Logger
+
+	server        atomic.Pointer[server.Server] // a new one for each try to start
+	users, daemon *server.Account               // set by start
+	leaf          leafWatch
 	// The daemon's users. That they come with keys makes the server check the key of
 	// everyone who shows one: without, it would repeat any as that user's name.
 	publisher, answerer nkeys.KeyPair
@@ -108,7 +113,7 @@ func newEmbedded(o *Embedded, node mihf.NodeID, grant func(mihf.Caller) Grant, l
 	if err := checkEmbedded(o); err != nil {
 		return nil, err
 	}
-	e := &embedded{o: o, node: node}
+	e := &embedded{o: o, node: node, grant: grant, log: log}
 	var err error
 	if e.publisher, err = nkeys.CreateUser(); err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
@@ -116,15 +121,25 @@ func newEmbedded(o *Embedded, node mihf.NodeID, grant func(mihf.Caller) Grant, l
 	if e.answerer, err = nkeys.CreateUser(); err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
 	}
-	opts, err := e.options(grant)
+	_, err = e.renew() // what cannot be is known at once
+	return e, err
+}
+
+// renew makes a server that does nothing until it is started; one that did not start cannot
+// be again.
+func (e *embedded) renew() (log *serverLog, err error) {
+	opts, err := e.options(e.grant)
 	if err != nil {
 		return nil, err
 	}
-	if e.server, err = server.NewServer(opts); err != nil {
+	s, err := server.NewServer(opts)
+	if err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
 	}
-	e.server.SetLoggerV2(&serverLog{log: log, now: time.Now}, false, false, false)
-	return e, nil
+	log = &serverLog{log: e.log, now: time.Now, fatal: make(chan string, 1)}
+	s.SetLoggerV2(log, false, false, false)
+	e.server.Store(s)
+	return log, nil
 }
 
 func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, error) {
@@ -163,11 +178,6 @@ func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, erro
 		if err := e.addLeaf(opts); err != nil {
 			return nil, err
 		}
-	}
-	if h := e.o.History; h != nil {
-		opts.JetStream, opts.StoreDir = true, h.Directory
-		opts.JetStreamMaxStore, opts.JetStreamMaxMemory = h.MaxBytes, historyMemory
-		opts.JetStreamDomain = natsproto.Token(string(e.node))
 	}
 	return opts, nil
 }
@@ -218,14 +228,28 @@ func (e *embedded) addLeaf(opts *server.Options) error {
 	return nil
 }
 
-// start starts the server and joins the two accounts.
+// start starts a server and joins the two accounts.
 func (e *embedded) start() error {
-	e.server.Start()
-	if !e.server.ReadyForConnections(startTimeout) {
-		e.stop()
-		return fmt.Errorf("embedded NATS server: not ready within %v; its own words are in the log", startTimeout)
+	log, err := e.renew()
+	if err != nil {
+		return err
 	}
-	if err := e.join(); err != nil {
+	s := e.server.Load()
+	s.Start()
+	for end := time.Now().Add(startTimeout); err == nil && !s.ReadyForConnections(startStep); {
+		select {
+		case text := <-log.fatal:
+			err = errors.New(text)
+		default:
+			if time.Now().After(end) {
+				err = fmt.Errorf("not ready within %v", startTimeout)
+			}
+		}
+	}
+	if err == nil {
+		err = e.join(s)
+	}
+	if err != nil {
 		e.stop()
 		return fmt.Errorf("embedded NATS server: %w", err)
 	}
@@ -234,16 +258,14 @@ func (e *embedded) start() error {
 
 // join lets requests pass from the users to the daemon, with the server's word about who
 // sent them.
-func (e *embedded) join() error {
-	users, err := e.server.LookupAccount(usersAccount)
-	if err != nil {
+func (e *embedded) join(s *server.Server) (err error) {
+	if e.users, err = s.LookupAccount(usersAccount); err != nil {
 		return err
 	}
-	e.users = users
-	daemon, err := e.server.LookupAccount(daemonAccount)
-	if err != nil {
+	if e.daemon, err = s.LookupAccount(daemonAccount); err != nil {
 		return err
 	}
+	users, daemon := e.users, e.daemon
 	for _, subject := range []string{natsproto.Services(e.node), natsproto.Nodes} {
 		if err := daemon.AddServiceExport(subject, []*server.Account{users}); err != nil {
 			return err
@@ -255,21 +277,50 @@ func (e *embedded) join() error {
 			return err
 		}
 	}
-	if h := e.o.History; h != nil {
-		limits := map[string]server.JetStreamAccountLimits{"": {
-			MaxMemory: historyMemory, MaxStore: h.MaxBytes, MaxStreams: 1, MaxConsumers: 16, MaxAckPending: -1,
-			MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
-		}}
-		if err := users.EnableJetStream(limits, nil); err != nil {
-			return fmt.Errorf("history: %w", err)
+	return nil
+}
+
+// keepHistory lets the daemon's account, to which nobody else can publish, have streams, and
+// the users read the one. It may be called again.
+func (e *embedded) keepHistory(h *History) error {
+	s := e.server.Load()
+	if !s.JetStreamEnabled() {
+		err := s.EnableJetStream(&server.JetStreamConfig{
+			StoreDir: h.Directory, MaxStore: h.MaxBytes, MaxMemory: historyMemory, Domain: natsproto.Token(string(e.node)),
+		})
+		if err != nil {
+			_ = s.DisableJetStream() // of what was begun; else it would pass for enabled
+			return fmt.Errorf("history in %s: %w", h.Directory, err)
 		}
+	}
+	if e.daemon.JetStreamEnabled() {
+		return nil
+	}
+	limits := map[string]server.JetStreamAccountLimits{"": {
+		MaxMemory: historyMemory, MaxStore: h.MaxBytes, MaxStreams: 1, MaxConsumers: 16, MaxAckPending: -1,
+		MemoryMaxStreamBytes: -1, StoreMaxStreamBytes: -1,
+	}}
+	if err := e.daemon.EnableJetStream(limits, nil); err != nil {
+		return fmt.Errorf("history in %s: %w", h.Directory, err)
+	}
+	read := natsproto.StreamRead(e.node)
+	if err := e.daemon.AddServiceExportWithResponse(read, server.Streamed, []*server.Account{e.users}); err != nil {
+		return fmt.Errorf("history: %w", err)
+	}
+	if err := e.users.AddServiceImport(e.daemon, read, read); err != nil {
+		return fmt.Errorf("history: %w", err)
 	}
 	return nil
 }
 
-// heard reports whether somebody listens to a subject: a user, the history, or a cluster
-// behind a leaf node.
+// heard reports whether somebody listens to a subject: a user, or a cluster behind a leaf
+// node.
 func (e *embedded) heard(subject string) bool { return e.users.Interest(subject) > 0 }
+
+// kept reports whether the history has the subject.
+func (e *embedded) kept(subject string) bool {
+	return e.o.History != nil && e.daemon.Interest(subject) > 0
+}
 
 // leafWatch notices leaf links that were made anew. One goroutine uses it.
 type leafWatch struct {
@@ -284,7 +335,7 @@ const leafEvery = time.Second
 // yet: what was published while there was none is missing beyond it. By then the server
 // knows who listens there.
 func (e *embedded) rejoined() bool {
-	links, err := e.server.Leafz(nil)
+	links, err := e.server.Load().Leafz(nil)
 	if err != nil { // it ends
 		return false
 	}
@@ -300,8 +351,9 @@ func (e *embedded) rejoined() bool {
 
 // stop ends the server and waits for that.
 func (e *embedded) stop() {
-	e.server.Shutdown()
-	e.server.WaitForShutdown()
+	s := e.server.Load()
+	s.Shutdown()
+	s.WaitForShutdown()
 }
 
 // keys returns the names of users that come with a key.

@@ -52,8 +52,8 @@ func TestEmbeddedRefused(t *testing.T) {
 // "has no listener unless one is given", "lets in nobody without a credential".
 func TestNobodyWithoutCredential(t *testing.T) {
 	w := newBed(t, embeddedOptions())
-	if w.front.Addr() != nil || w.front.own.server.Addr() != nil || w.front.own.server.MonitorAddr() != nil {
-		t.Errorf("the server listens on %v, monitoring %v", w.front.own.server.Addr(), w.front.own.server.MonitorAddr())
+	if w.front.Addr() != nil || w.front.own.server.Load().Addr() != nil || w.front.own.server.Load().MonitorAddr() != nil {
+		t.Errorf("the server listens on %v, monitoring %v", w.front.own.server.Load().Addr(), w.front.own.server.Load().MonitorAddr())
 	}
 	w = newBed(t, listening())
 	for what, option := range map[string]nats.Option{

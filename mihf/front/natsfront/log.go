@@ -1,6 +1,7 @@
 package natsfront
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -10,8 +11,9 @@ import (
 // serverLog is the embedded server's logger. What peers can provoke is written at most
 // [maxLines] times in a second; how much was left out is said with the next line.
 type serverLog struct {
-	log *slog.Logger
-	now func() time.Time
+	log   *slog.Logger
+	now   func() time.Time
+	fatal chan string // why the server does not start; room for one
 
 	mu      sync.Mutex // guards the following
 	began   time.Time
@@ -43,8 +45,12 @@ func (l *serverLog) write(level func(string, ...any), format string, args []any)
 	}
 }
 
-// Noticef is what the server does.
-func (l *serverLog) Noticef(format string, args ...any) { l.write(l.log.Debug, format, args) }
+// Noticef is what the server does. Where nobody reads it, it does not count.
+func (l *serverLog) Noticef(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.write(l.log.Debug, format, args)
+	}
+}
 
 // Warnf is what is not as it should be.
 func (l *serverLog) Warnf(format string, args ...any) { l.write(l.log.Warn, format, args) }
@@ -53,7 +59,12 @@ func (l *serverLog) Warnf(format string, args ...any) { l.write(l.log.Warn, form
 func (l *serverLog) Errorf(format string, args ...any) { l.write(l.log.Warn, format, args) }
 
 // Fatalf says why the server does not start; it does not end the process.
-func (l *serverLog) Fatalf(format string, args ...any) { l.write(l.log.Error, format, args) }
+func (l *serverLog) Fatalf(format string, args ...any) {
+	select {
+	case l.fatal <- fmt.Sprintf(format, args...):
+	default:
+	}
+}
 
 // Debugf is not written: the server is asked for none.
 func (l *serverLog) Debugf(string, ...any) {}

@@ -46,10 +46,7 @@ func (s *Server) yield(at mihf.Time) {
 func (s *Server) send(m broadcast.Message) {
 	switch m.Kind {
 	case mihf.DeliverEvent:
-		if subject := natsproto.Event(s.node, m.Event.Link, m.Event.Kind); s.heard(subject) {
-			s.yield(m.Event.At)
-			s.sendEvent(subject, &m)
-		}
+		s.sendEvent(natsproto.Event(s.node, m.Event.Link, m.Event.Kind), &m)
 	case mihf.DeliverHint:
 		s.sendHint(&m)
 	case mihf.DeliverSnapshot:
@@ -62,6 +59,11 @@ func (s *Server) send(m broadcast.Message) {
 }
 
 func (s *Server) sendEvent(subject string, m *broadcast.Message) {
+	heard, kept := s.heard(subject), s.own != nil && s.own.kept(subject)
+	if !heard && !kept {
+		return
+	}
+	s.yield(m.Event.At)
 	bytes, at, err := s.o.Events.Event(&m.Event)
 	if err != nil { // who listens sees the gap by previous
 		s.counts.encodeErrors.Add(1)
@@ -72,7 +74,20 @@ func (s *Server) sendEvent(subject string, m *broadcast.Message) {
 	e := natsproto.Envelope{
 		Previous: m.Chain, Held: now.Sub(at), Conflated: m.Conflated, At: now, Boot: m.Event.Boot, Sequence: m.Event.Sequence,
 	}
-	s.toAll(subject, &e, bytes)
+	if heard {
+		s.toAll(subject, &e, bytes)
+	}
+	if kept {
+		s.keep(subject, &e, bytes)
+	}
+}
+
+// keep publishes an event where the embedded server's history listens, apart from the users:
+// they can have an answer sent to any subject of theirs, and would fill the history.
+func (s *Server) keep(subject string, e *natsproto.Envelope, bytes []byte) {
+	if !s.svc().IsConnected() || s.svc().PublishMsg(&nats.Msg{Subject: subject, Header: e.Header(), Data: bytes}) != nil {
+		s.counts.dropped.Add(1)
+	}
 }
 
 func (s *Server) sendHint(m *broadcast.Message) {

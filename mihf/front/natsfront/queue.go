@@ -14,6 +14,7 @@ type job struct {
 	inbox string // the user whose inboxes it may name; "": any
 	op    string
 	msg   *nats.Msg
+	size  int // of msg, in octets
 }
 
 // queue holds the requests that wait. Callers take turns, and the requests of one are done
@@ -26,6 +27,7 @@ type queue struct {
 	callers map[string]*line
 	turns   []*line // that have a request, and none being done
 	waiting int
+	octets  int // of the requests that wait
 	closed  bool
 }
 
@@ -33,11 +35,17 @@ type queue struct {
 type line struct {
 	name    string
 	jobs    []job
+	octets  int // of the requests in it
 	serving bool
 }
 
-// maxWaiting bounds the requests of all callers together.
-const maxWaiting = 8192
+// Bounds of what waits: the requests of all callers together, and the octets of one caller's
+// and of all.
+const (
+	maxWaiting        = 8192
+	maxOctets         = 16 << 20
+	maxOctetsOfCaller = 1 << 20
+)
 
 func newQueue(limit int) *queue {
 	q := &queue{limit: limit, callers: map[string]*line{}}
@@ -50,7 +58,10 @@ func (q *queue) add(j job) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.callers[j.who.Name]
-	if q.closed || q.waiting >= maxWaiting || (l != nil && len(l.jobs) >= q.limit) {
+	if q.closed || q.waiting >= maxWaiting || q.octets+j.size > maxOctets {
+		return false
+	}
+	if l != nil && (len(l.jobs) >= q.limit || l.octets+j.size > maxOctetsOfCaller) {
 		return false
 	}
 	if l == nil {
@@ -58,6 +69,8 @@ func (q *queue) add(j job) bool {
 		q.callers[l.name] = l
 	}
 	l.jobs = append(l.jobs, j)
+	l.octets += j.size
+	q.octets += j.size
 	q.waiting++
 	if len(l.jobs) == 1 && !l.serving {
 		q.turns = append(q.turns, l)
@@ -94,6 +107,8 @@ func (q *queue) take() (l *line, j job, ok bool) {
 	l.jobs[0] = job{} // what it held is not kept
 	l.jobs = l.jobs[1:]
 	l.serving = true
+	l.octets -= j.size
+	q.octets -= j.size
 	q.waiting--
 	return l, j, true
 }

@@ -99,3 +99,28 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Error("a closed queue gives a request")
 	}
 }
+
+// "what one has waiting is bounded, and so are all together", also in octets.
+func TestOctetsAreBounded(t *testing.T) {
+	const size = 64 << 10
+	q := newQueue(1000)
+	fill := func(name string) (n int) {
+		for q.add(job{who: mihf.Caller{Name: name}, size: size}) {
+			n++
+		}
+		return n
+	}
+	for i := range maxOctets / maxOctetsOfCaller {
+		if n := fill(fmt.Sprint("caller ", i)); n != maxOctetsOfCaller/size {
+			t.Errorf("caller %d has %d requests waiting", i, n)
+		}
+	}
+	if n := fill("one more"); n != 0 {
+		t.Errorf("%d requests beyond what all may have", n)
+	}
+	l, _, _ := q.take()
+	q.done(l)
+	if n := fill(l.name); n != 1 {
+		t.Errorf("%d requests where one was done", n)
+	}
+}

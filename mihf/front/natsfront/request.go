@@ -24,7 +24,7 @@ const requestTimeout = 5 * time.Second
 // arrived takes a message off the connection. It does not block.
 func (s *Server) arrived(m *nats.Msg) {
 	s.counts.requests.Add(1)
-	j := job{msg: m, op: operation(m.Subject)}
+	j := job{msg: m, size: m.Size(), op: operation(m.Subject)}
 	if j.op == opNodes {
 		s.answer(&j, natsproto.Text, []byte(s.node), nil)
 		return
@@ -35,14 +35,17 @@ func (s *Server) arrived(m *nats.Msg) {
 		s.refuse(&j, natsproto.AsProtobuf, err)
 		return
 	}
-	if len(m.Data) > natsproto.MaxRequest { // refused before it waits: what waits is bounded
-		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: a request of %d octets, at most %d", mihf.ErrLimit, len(m.Data), natsproto.MaxRequest))
+	if len(m.Data) > natsproto.MaxRequest || j.size > maxMessage { // refused before it waits: what waits is bounded
+		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: a request of %d octets, %d with its headers; at most %d and %d", mihf.ErrLimit, len(m.Data), j.size, natsproto.MaxRequest, maxMessage))
 		return
 	}
 	if !s.queue.add(j) {
-		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: %s has too many requests waiting, at most %d", mihf.ErrLimit, j.who.Name, s.o.MaxQueued))
+		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: %s has too many requests waiting: at most %d, of %d octets together", mihf.ErrLimit, j.who.Name, s.o.MaxQueued, maxOctetsOfCaller))
 	}
 }
+
+// maxMessage bounds a request with its headers and subjects, in octets.
+const maxMessage = natsproto.MaxRequest + 8<<10
 
 // opNodes is not of a node: it asks who is there.
 const opNodes = "nodes"

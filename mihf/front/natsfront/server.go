@@ -3,6 +3,7 @@ package natsfront
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"sync"
@@ -140,8 +141,8 @@ func New(o Options) (*Server, error) {
 // String names the task.
 func (s *Server) String() string { return "nats" }
 
-// Ready is closed when the embedded server accepts connections; with an external one at
-// once, whether that is there or not.
+// Ready is closed when the embedded server accepts connections, or did not start; with an
+// external one at once, whether that is there or not.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
 // InProcessConn connects to the embedded server without a listener; see
@@ -150,7 +151,7 @@ func (s *Server) InProcessConn() (net.Conn, error) {
 	if s.own == nil {
 		return nil, errors.New("NATS front: no server is embedded")
 	}
-	return s.own.server.InProcessConn()
+	return s.own.server.Load().InProcessConn()
 }
 
 // Addr returns where the embedded server listens; nil: nowhere. It may be called once the
@@ -159,7 +160,7 @@ func (s *Server) Addr() net.Addr {
 	if s.own == nil || s.own.o.Listen == "" {
 		return nil
 	}
-	return s.own.server.Addr()
+	return s.own.server.Load().Addr()
 }
 
 // Counts returns what the server has done.
@@ -170,10 +171,8 @@ func (s *Server) Counts() Counts {
 		EncodeErrors: c.encodeErrors.Load(), Requests: c.requests.Load(), Refused: c.refused.Load(), Malformed: c.malformed.Load(),
 		Forged: c.forged.Load(), Overflows: c.overflows.Load(), Panics: c.panics.Load(), Sessions: s.sessions.count(), Lapsed: c.lapsed.Load(),
 	}
-	select {
-	case <-s.ready:
-		n.Connected = s.pub().IsConnected()
-	default:
+	if l := s.link.Load(); l != nil {
+		n.Connected = l.pub.IsConnected()
 	}
 	return n
 }
@@ -183,9 +182,10 @@ const workers = 4
 
 // Run serves until ctx ends and returns nil then. It may be called once.
 func (s *Server) Run(ctx context.Context) error {
+	ready := sync.OnceFunc(func() { close(s.ready) })
 	if s.own != nil {
-		if err := s.own.start(); err != nil {
-			return err
+		if !s.start(ctx, ready) {
+			return nil
 		}
 		defer s.own.stop()
 	}
@@ -205,12 +205,32 @@ func (s *Server) Run(ctx context.Context) error {
 	serving.Go(func() { s.rejoin(ctx) })
 	reading.Go(func() { s.broadcast(life) })
 	s.await(ctx)
-	close(s.ready)
+	ready()
 	<-ctx.Done()
 	s.finish(&reading, end)
 	s.queue.close()
 	serving.Wait()
 	return nil
+}
+
+// start starts the embedded server, again and again until it runs, or ctx ends (false): its
+// address may be taken. Nobody waits for it longer than the first try takes.
+func (s *Server) start(ctx context.Context, ready func()) bool {
+	for tries := 0; ; tries++ {
+		err := s.own.start()
+		if err == nil {
+			return true
+		}
+		s.trouble(mihf.ConditionUnavailable, err)
+		ready()
+		timer := time.NewTimer(delay(tries))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+	}
 }
 
 // await waits until requests reach us and all that comes is published, where the server is
@@ -288,12 +308,27 @@ func (s *Server) present(ctx context.Context) {
 			s.sync(natsproto.TypeAlive)
 		}
 		if !kept && s.pub().IsConnected() {
-			err := keepHistory(ctx, s.pub(), s.node, history)
-			if kept = err == nil; !kept {
-				s.log.Warn("no history is kept", "error", err)
-			}
+			kept = s.keepHistory(ctx, history)
 		}
 	}
+}
+
+// keepHistory begins to keep events; false: it has to be tried again.
+func (s *Server) keepHistory(ctx context.Context, h *History) bool {
+	var err error
+	if s.own != nil {
+		err = s.own.keepHistory(h)
+	}
+	if err == nil {
+		err = keepHistory(ctx, s.svc(), s.node, h)
+	}
+	switch {
+	case err == nil:
+		s.state(mihf.ConditionOK, "")
+	case ctx.Err() == nil:
+		s.trouble(mihf.ConditionDegraded, fmt.Errorf("no history is kept: %w", err))
+	}
+	return err == nil
 }
 
 func (s *Server) history() *History {
