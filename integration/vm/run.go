@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -24,6 +25,7 @@ type Job struct {
 	Env       []string      // KEY=value; nil: the caller's
 	Dir       string        // where it starts; "": the caller's
 	Modules   [][]string    // kernel modules to load first: name, parameters
+	Build     []string      // programs of this module, by import path, that are built into the guest's PATH
 	CPUs      int           // 0: 1
 	MemoryMiB int           // 0: 512; 256 is enough for three radios and their daemons
 	Timeout   time.Duration // of the run, boot included, waiting for another guest not; 0: 10 min
@@ -65,12 +67,6 @@ func Run(ctx context.Context, j Job, out io.Writer) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	unlock, err := c.lock(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer unlock()
-
 	work, err := os.MkdirTemp("", "mihf-vm-")
 	if err != nil {
 		return 0, fmt.Errorf("vm: %w", err)
@@ -79,6 +75,11 @@ func Run(ctx context.Context, j Job, out io.Writer) (code int, err error) {
 	if err := prepare(ctx, c, j, work); err != nil {
 		return 0, err
 	}
+	unlock, err := c.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer unlock()
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, ErrTimeout)
 	defer cancel()
 	qemuErr := start(command(ctx, c, j, work), out)
@@ -90,13 +91,11 @@ func Run(ctx context.Context, j Job, out io.Writer) (code int, err error) {
 
 // prepare writes what the guest starts with into the folder of the run.
 func prepare(ctx context.Context, c cache, j Job, work string) error {
-	initFile := filepath.Join(work, "init")
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", initFile, "mihf.dev/integration/vm/guest")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=") // nothing is linked to it at its start
-	if text, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("vm: build the guest's init: %w\n%s", err, text)
+	const guest = "mihf.dev/integration/vm/guest"
+	if err := build(ctx, filepath.Join(work, boot.Bin), append([]string{guest}, j.Build...)); err != nil {
+		return err
 	}
-	init, err := os.ReadFile(initFile)
+	init, err := os.ReadFile(filepath.Join(work, boot.Bin, path.Base(guest)))
 	if err != nil {
 		return fmt.Errorf("vm: %w", err)
 	}
@@ -114,6 +113,20 @@ func prepare(ctx context.Context, c cache, j Job, work string) error {
 	// The environment may hold secrets: nobody else reads it.
 	if err := os.WriteFile(filepath.Join(work, boot.JobFile), job, 0o600); err != nil {
 		return fmt.Errorf("vm: %w", err)
+	}
+	return nil
+}
+
+// build builds programs into a folder, without the libraries of the host: init starts before
+// there are any.
+func build(ctx context.Context, folder string, programs []string) error {
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return fmt.Errorf("vm: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-trimpath", "-o", folder}, programs...)...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("vm: build %s: %w\n%s", programs, err, text)
 	}
 	return nil
 }

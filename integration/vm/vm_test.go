@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -17,6 +18,10 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "in-guest" {
 		os.Exit(inGuest(os.Args[2]))
+	}
+	flag.Parse()
+	if _, err := open(); err != nil {
+		forget()
 	}
 	os.Exit(m.Run())
 }

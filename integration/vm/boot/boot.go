@@ -14,10 +14,11 @@ const (
 	JobDir   = "/run/job" // where the guest has the job's folder
 )
 
-// Files in the job's folder.
+// What is in the job's folder.
 const (
 	JobFile    = "job.json"
 	ResultFile = "result.json"
+	Bin        = "bin" // programs that were built for the guest
 )
 
 // A Job is what the guest is to do.

@@ -15,6 +15,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -91,7 +93,8 @@ func run(job boot.Job) (code int, err error) {
 	if err := os.Chdir(job.Dir); err != nil {
 		return 0, fmt.Errorf("the program's folder: %w", err)
 	}
-	if err := setPath(job.Env); err != nil {
+	env, err := withPath(job.Env)
+	if err != nil {
 		return 0, err
 	}
 	path, err := exec.LookPath(job.Args[0])
@@ -102,7 +105,7 @@ func run(job boot.Job) (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("the program's input: %w", err)
 	}
-	p, err := os.StartProcess(path, job.Args, &os.ProcAttr{Env: job.Env, Files: []*os.File{null, out, out}})
+	p, err := os.StartProcess(path, job.Args, &os.ProcAttr{Env: env, Files: []*os.File{null, out, out}})
 	if err != nil {
 		return 0, fmt.Errorf("start the program: %w", err)
 	}
@@ -123,4 +126,21 @@ func run(job boot.Job) (code int, err error) {
 		}
 		return status.ExitStatus(), nil
 	}
+}
+
+// withPath puts what was built for the guest, and what was fetched for it, into the PATH of an
+// environment, and makes that this process's own, by which the program is found.
+func withPath(env []string) ([]string, error) {
+	path := filepath.Join(boot.JobDir, boot.Bin) + ":"
+	for _, v := range env {
+		if old, ok := strings.CutPrefix(v, "PATH="); ok {
+			path += old + ":"
+		}
+	}
+	path += "/usr/sbin:/usr/bin" // a user's PATH may have no sbin
+	if err := os.Setenv("PATH", path); err != nil {
+		return nil, fmt.Errorf("PATH: %w", err)
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "PATH=") })
+	return append(env, "PATH="+path), nil
 }

@@ -155,15 +155,3 @@ func openPort() (*os.File, error) {
 	}
 	return os.NewFile(uintptr(fd), path), nil
 }
-
-// setPath makes the program's PATH this process's, by which the program is found.
-func setPath(env []string) error {
-	for _, v := range env {
-		if path, ok := strings.CutPrefix(v, "PATH="); ok {
-			if err := os.Setenv("PATH", path); err != nil {
-				return fmt.Errorf("PATH: %w", err)
-			}
-		}
-	}
-	return nil
-}

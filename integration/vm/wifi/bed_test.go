@@ -18,7 +18,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	vm.Main(m, vm.Job{Modules: [][]string{{"mac80211_hwsim", "radios=3"}}})
+	vm.Main(m, vm.Job{
+		Modules: [][]string{{"mac80211_hwsim", "radios=3"}},
+		Build:   []string{"mihf.dev/cmd/mihfd"},
+	})
 }
 
 // patience is how long something may take in an emulated guest on a busy machine; only a

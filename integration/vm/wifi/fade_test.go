@@ -25,7 +25,7 @@ func TestFade(t *testing.T) {
 
 	b.SetLoss(medium.SNR{})
 	begin := clock.Boot().Now()
-	b.Join(station, ap1, medium.Fade(-50, -100, 6, true))
+	b.Join(station, ap1, medium.Fade(-50, -96, 6, true))
 	b.eventually("the loss", func() bool { return b.associated() == nil })
 	lost := clock.Boot().Now()
 	sent := stop()
