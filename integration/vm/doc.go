@@ -20,7 +20,8 @@
 //
 // Limits: Debian on amd64. Emulation is slow where code computes (about 10 times, more where
 // it uses SIMD), exact where it waits. Files of the host that change during a run are seen
-// late or not at all. The host's network is not there.
+// late or not at all. The host's network is not there. A process that is killed (SIGKILL)
+// leaves its folder mihf-vm-* in the temporary files.
 package vm
 
 import "errors"

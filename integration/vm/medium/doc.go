@@ -4,8 +4,9 @@
 //
 //	m, err := medium.Open(medium.NewAir(seed))  // the kernel's own perfect medium ends here
 //	go m.Run(ctx)
+//	m.SetLoss(medium.SNR{})                     // losses by signal and rate; without: none
 //	m.Join(0, 1, medium.Steady(-50))            // radios 0 and 1 hear each other at -50 dBm
-//	m.Join(0, 1, medium.Path{…})                // or: one walks away
+//	m.Join(0, 1, medium.NewPath(model))         // or: one walks away
 //	m.Truth(1, 0).LastData                      // when 1 last got a data frame through to 0
 //
 // [Air] decides, without clock or socket: what happens to a frame at a moment. [Medium] is the

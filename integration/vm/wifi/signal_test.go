@@ -8,7 +8,7 @@ import (
 )
 
 // "Signal read = signal set, within 1 dB and one polling interval, for every dBm from -20 to
-// -95 (loss model off)."
+// -95 (loss model off)." Here it is the kernel's reading; TestWalk has the daemon's.
 func TestSignal(t *testing.T) {
 	b := start(t)
 	b.Join(station, ap1, medium.Steady(-50))
