@@ -46,8 +46,10 @@ func (s *Server) yield(at mihf.Time) {
 func (s *Server) send(m broadcast.Message) {
 	switch m.Kind {
 	case mihf.DeliverEvent:
+		s.yield(m.Event.At)
 		s.sendEvent(natsproto.Event(s.node, m.Event.Link, m.Event.Kind), &m)
 	case mihf.DeliverHint:
+		s.yield(m.Hint.At)
 		s.sendHint(&m)
 	case mihf.DeliverSnapshot:
 		s.boot.Store(uint32(m.Snapshot.Boot))
@@ -63,7 +65,6 @@ func (s *Server) sendEvent(subject string, m *broadcast.Message) {
 	if !heard && !kept {
 		return
 	}
-	s.yield(m.Event.At)
 	bytes, at, err := s.o.Events.Event(&m.Event)
 	if err != nil { // who listens sees the gap by previous
 		s.counts.encodeErrors.Add(1)
@@ -97,7 +98,6 @@ func (s *Server) sendHint(m *broadcast.Message) {
 	if !toAll && !toOwner {
 		return
 	}
-	s.yield(m.Hint.At)
 	now := s.broker.Now()
 	bytes, ok := s.encodeHint(&m.Hint, now)
 	if !ok {
