@@ -31,7 +31,7 @@ func message(t *rapid.T, sequence uint64) mihf.Delivery {
 			Boot: boot, Sequence: sequence, Flow: f, Link: rapid.SampledFrom(links).Draw(t, "link"), Kind: mihf.HintFreeze,
 		}}
 	}
-	kind := rapid.SampledFrom([]mihf.Kind{mihf.LinkUp, mihf.LinkDown}).Draw(t, "kind")
+	kind := rapid.SampledFrom([]mihf.Kind{mihf.LinkUp, mihf.LinkDown, mihf.LinkParametersReport}).Draw(t, "kind")
 	return mihf.Delivery{Kind: mihf.DeliverEvent, Event: mihf.Event{
 		Boot: boot, Sequence: sequence, Link: rapid.SampledFrom(links).Draw(t, "link"), Kind: kind,
 	}}
@@ -74,7 +74,8 @@ func TestLossIsSeen(t *testing.T) {
 			}
 			l := broadcast.Live{Delivery: d, Chain: chains.Next(&d)}
 			if rapid.IntRange(0, 10).Draw(rt, "lost") == 0 {
-				lostOn[key(&d)] = lostOn[key(&d)] || sequence > reached
+				dropped := d.Kind == mihf.DeliverEvent && d.Event.Kind.Admission() != mihf.NeverDrop
+				lostOn[key(&d)] = lostOn[key(&d)] || (!dropped && sequence > reached)
 				continue
 			}
 			live <- l

@@ -87,6 +87,21 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// What may be dropped is on no chain: it names the one before it, and nothing names it.
+func TestDroppableIsOnNoChain(t *testing.T) {
+	var c Chains
+	report := event(7, "a")
+	report.Event.Kind = mihf.LinkParametersReport
+	for _, x := range []struct {
+		d    mihf.Delivery
+		want uint64
+	}{{event(5, "a"), 0}, {report, 5}, {event(9, "a"), 5}} {
+		if previous := c.Next(&x.d); previous != x.want {
+			t.Errorf("%d follows %d, want %d", x.d.Sequence(), previous, x.want)
+		}
+	}
+}
+
 // The end of its context is no error.
 func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
