@@ -43,15 +43,27 @@ var kinds = func() (s mihf.KindSet) {
 }()
 
 func run(ctx context.Context, c clients.Client, in, out *os.File) error {
-	feed, err := c.Follow(ctx, mihf.SubscribeRequest{Hints: true, Kinds: kinds})
+	feed, err := follow(ctx, c)
 	if err != nil {
-		return fmt.Errorf("follow the broker: %w", err)
+		return err
 	}
 	defer feed.Close()
 	if !term.IsTerminal(int(out.Fd())) {
 		return quiet(ctx, lines(feed, out))
 	}
 	return quiet(ctx, full(ctx, c, feed, in, out))
+}
+
+// follow subscribes to events and hints, and to events alone where no hints may be seen.
+func follow(ctx context.Context, c clients.Client) (mihf.Feed, error) {
+	feed, err := c.Follow(ctx, mihf.SubscribeRequest{Hints: true, Kinds: kinds})
+	if errors.Is(err, mihf.ErrPermission) {
+		feed, err = c.Follow(ctx, mihf.SubscribeRequest{Kinds: kinds})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("follow the broker: %w", err)
+	}
+	return feed, nil
 }
 
 // quiet returns nil for an end that was wanted.

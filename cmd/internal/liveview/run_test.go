@@ -27,15 +27,21 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // fake is a client of a broker that says what the test says.
 type fake struct {
 	clients.Client
-	feed *fakeFeed
-	fail func() error // of Snapshot; nil: none
+	feed  *fakeFeed
+	fail  func() error // of Snapshot; nil: none
+	blind bool         // to hints
 }
 
 func newFake() *fake {
 	return &fake{feed: &fakeFeed{items: make(chan mihf.Delivery, 16), done: make(chan struct{})}}
 }
 
-func (f *fake) Follow(context.Context, mihf.SubscribeRequest) (mihf.Feed, error) { return f.feed, nil }
+func (f *fake) Follow(_ context.Context, req mihf.SubscribeRequest) (mihf.Feed, error) {
+	if f.blind && req.Hints {
+		return nil, mihf.ErrPermission
+	}
+	return f.feed, nil
+}
 
 func (f *fake) Snapshot(context.Context) (*mihf.Snapshot, error) {
 	if f.fail != nil {
@@ -239,6 +245,7 @@ func TestLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newFake()
+	c.blind = true // events are shown to who may see no hints
 	ev := mihf.Event{Kind: mihf.LinkRenamed, Link: wlan, Sequence: 8, At: clock.Boot().Now(), Rename: &mihf.Rename{Old: "a", New: "b\x1b[31m"}}
 	c.feed.items <- mihf.Delivery{Kind: mihf.DeliverEvent, Event: ev}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -52,9 +52,7 @@ func TestServerAway(t *testing.T) {
 	host, port := place(t)
 	url := "nats://" + net.JoinHostPort(host, strconv.Itoa(port))
 	w := newBed(t, Options{External: &External{Servers: []string{url}}, Identity: "alice"}) // ready: nobody is there
-	if c := w.front.Condition(); c.Condition != mihf.ConditionStarting || c.Text == "" {
-		t.Errorf("condition %+v", c)
-	}
+	w.until("it says why", func() bool { return w.said(mihf.ConditionStarting, "connection refused") })
 	w.see(facts(true))
 	w.until("what was not published is counted", func() bool { return w.front.Counts().Dropped > 0 })
 
@@ -70,10 +68,7 @@ func TestServerAway(t *testing.T) {
 
 	stop()
 	w.until("the loss is seen", func() bool { return !w.front.Counts().Connected })
-	w.until("its condition says so", func() bool {
-		c := w.front.Condition()
-		return c.Condition == mihf.ConditionDegraded && c.Text != ""
-	})
+	w.until("it says why", func() bool { return w.said(mihf.ConditionDegraded, "connection refused") })
 	dropped := w.front.Counts().Dropped
 	w.see(facts(true)) // while it is away
 	w.until("it is dropped", func() bool { return w.front.Counts().Dropped > dropped })
@@ -90,6 +85,19 @@ func TestServerAway(t *testing.T) {
 	w.see(facts(false))
 	w.heard(in, down)
 	w.until("its condition says so", func() bool { return w.front.Condition().Condition == mihf.ConditionOK })
+}
+
+// A server that does not let the daemon in is no server that is not there: the condition says
+// which.
+func TestServerRefuses(t *testing.T) {
+	host, port := place(t)
+	w := newBed(t, Options{External: &External{Servers: []string{"nats://" + net.JoinHostPort(host, strconv.Itoa(port))}}, Identity: "alice"})
+	w.until("it says why", func() bool { return w.said(mihf.ConditionStarting, "connection refused") })
+	s, err := server.NewServer(&server.Options{Host: host, Port: port, NoSigs: true, NoLog: true, Username: "somebody", Password: "else"})
+	w.must(err)
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	w.until("it says why", func() bool { return w.said(mihf.ConditionStarting, "Authorization Violation") })
 }
 
 // What was on its way when a connection ended is lost without a trace: all are told to read

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"time"
 
@@ -43,13 +44,39 @@ func delay(n int) time.Duration {
 	return d - rand.N(d/2+1)
 }
 
+// dialer passes on why a server cannot be reached: the library keeps that for itself.
+type dialer struct {
+	net.Dialer
+	failed func(error)
+}
+
+// Dial dials for the library, which holds its lock.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	c, err := d.Dialer.Dial(network, address)
+	if err != nil {
+		d.failed(err)
+	}
+	return c, err
+}
+
+// pause is how long to wait before the nth try. It is asked when a try has failed, and what
+// a server says that was reached is kept until then.
+func (s *Server) pause(n int) time.Duration {
+	if l := s.link.Load(); l != nil {
+		if err := l.pub.LastError(); err != nil {
+			s.unreached(err)
+		}
+	}
+	return delay(n)
+}
+
 // options are those of every connection of the daemon. Nothing is kept for a server that is
 // away: what is old when it returns must not look new.
 func (s *Server) options(name string, own ...nats.Option) []nats.Option {
 	return append(own,
 		nats.Name(name), nats.CustomInboxPrefix(natsproto.UserInbox("mihfd")),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.CustomReconnectDelay(delay), nats.Timeout(connectTimeout),
+		nats.CustomReconnectDelay(s.pause), nats.Timeout(connectTimeout),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(maxPings),
 		nats.ReconnectBufSize(-1), nats.FlusherTimeout(writeTimeout), nats.ReconnectOnFlusherError(),
 		nats.ErrorHandler(s.asyncError), nats.DisconnectErrHandler(s.disconnected),
@@ -135,6 +162,7 @@ func (s *Server) connect(l *link) (err error) {
 	told := append(slices.Clone(own), nats.ConnectHandler(s.connected), nats.ReconnectHandler(s.connected))
 	if s.own == nil {
 		x := s.o.External
+		told = append(told, nats.SetCustomDialer(&dialer{net.Dialer{Timeout: connectTimeout}, s.unreached}))
 		told = append(told, x.Auth...)
 		if x.TLS != nil {
 			told = append(told, nats.Secure(x.TLS))
@@ -189,8 +217,34 @@ func (s *Server) disconnected(_ *nats.Conn, err error) {
 	if err == nil {
 		return // we closed it
 	}
-	s.state(mihf.ConditionDegraded, "the NATS server is away: "+err.Error())
+	s.state(mihf.ConditionDegraded, away+": "+err.Error())
 	s.log.Warn("NATS server away; everything else goes on", "error", err)
+}
+
+// What the condition begins with while the server is not there.
+const (
+	notYet = "the NATS server has not been reached yet"
+	away   = "the NATS server is away"
+)
+
+// unreached says in the condition why the last try failed. Only the first reason is logged,
+// for each of several servers may have its own.
+func (s *Server) unreached(err error) {
+	s.mu.Lock()
+	text, first := notYet, s.condition.Text == notYet
+	switch s.condition.Condition {
+	case mihf.ConditionStarting:
+	case mihf.ConditionDegraded:
+		text = away
+	default: // not known to be away
+		s.mu.Unlock()
+		return
+	}
+	s.condition.Text = text + ": " + err.Error()
+	s.mu.Unlock()
+	if first {
+		s.log.Warn("NATS server not reached; it is tried for ever, and everything else goes on", "error", err)
+	}
 }
 
 // asyncError is told what the library has nobody else to tell.

@@ -123,7 +123,7 @@ func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{o: o, broker: o.Broker, log: o.Logger, node: o.Broker.Node(), ready: make(chan struct{}), back: make(chan struct{}, 1), begun: make(chan struct{})}
 	s.who = identity{other: o.Identity}
-	s.state(mihf.ConditionStarting, "the NATS server has not been reached yet")
+	s.state(mihf.ConditionStarting, notYet)
 	s.queue = newQueue(o.MaxQueued)
 	s.sessions.open, s.sessions.owned = map[sessionKey]*session{}, map[string]int{}
 	if o.Embedded == nil {

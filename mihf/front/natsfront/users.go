@@ -34,6 +34,9 @@ const (
 // ReadSecretFile reads a file that others than its owner and group may not.
 func ReadSecretFile(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%w for uid %d; chgrp it to that user's group and chmod it to %04o", err, os.Geteuid(), secretMode)
+	}
 	if err != nil {
 		return nil, err
 	}

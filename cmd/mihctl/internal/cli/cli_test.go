@@ -2,13 +2,16 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 
 	"mihf.dev/mihf"
+	"mihf.dev/proto/dbusapi"
 )
 
 // Flags become what Link_Configure_Thresholds asks for.
@@ -56,5 +59,26 @@ func TestPrintable(t *testing.T) {
 	var got string
 	if err := json.Unmarshal([]byte(s), &got); err != nil || got != want {
 		t.Errorf("%q became %q, error %v", want, got, err)
+	}
+}
+
+// What a refusal asks for depends on who refused.
+func TestPermissionHint(t *testing.T) {
+	for _, tc := range []struct {
+		via  string
+		err  error
+		want string
+	}{
+		{viaDBus, dbusapi.NewError(dbusapi.ErrorAccessDenied, "Rejected send message, 2 matched rules"), "dev.mihf.MIHF1.conf"},
+		{viaDBus, dbusapi.NewError(dbusapi.ErrorAccessDenied, mihf.ErrPermission.Error()+": uid 7 lacks the role command"), "[access]"},
+		{viaGRPC, mihf.ErrPermission, "[access]"},
+		{viaNATS, mihf.ErrPermission, "[access]"},
+		{viaNATS, fmt.Errorf("%w: %w", mihf.ErrPermission, nats.ErrAuthorization), "--creds"},
+		{viaNATS, fmt.Errorf("%w: %w", mihf.ErrPermission, nats.ErrPermissionViolation), "--node"},
+	} {
+		a := &app{via: tc.via}
+		if got := a.permissionHint(tc.err); !strings.Contains(got, tc.want) {
+			t.Errorf("%s, %v: %q, want %s in it", tc.via, tc.err, got, tc.want)
+		}
 	}
 }

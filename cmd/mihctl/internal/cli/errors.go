@@ -54,7 +54,7 @@ func (a *app) explained(ctx context.Context, err error) error {
 	case errors.Is(err, mihf.ErrClosed):
 		return a.unreachable(where, err)
 	case errors.Is(err, mihf.ErrPermission):
-		return hinted{err, permissionHint(err)}
+		return hinted{err, a.permissionHint(err)}
 	case errors.Is(err, mihnats.ErrWhichNode):
 		return hinted{err, "give --node or MIHF_NODE"}
 	default:
@@ -62,12 +62,14 @@ func (a *app) explained(ctx context.Context, err error) error {
 	}
 }
 
-func permissionHint(err error) string {
+func (a *app) permissionHint(err error) string {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		return "give --creds, --nkey, or --user with --password-file: the server lets in nobody without"
+		return "give the right --creds, --nkey, or --user with --password-file: the server lets in nobody without"
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return "the NATS server's permissions for this user do not include that; docs/nats.md tells which are needed"
+		return "the NATS server's permissions for this user do not include that, or --node is another host's; docs/nats.md tells which are needed"
+	case a.front() == viaDBus && !strings.Contains(err.Error(), mihf.ErrPermission.Error()): // the broker would say that
+		return "the message bus's own policy forbids it: join the group that dev.mihf.MIHF1.conf lets through (mihf), and log in again"
 	}
 	return "root and the daemon's own user may do this, and those to whom [access] in its configuration grants it"
 }

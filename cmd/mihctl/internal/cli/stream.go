@@ -149,7 +149,11 @@ func (a *app) watchCommand() *cobra.Command {
 				return err
 			}
 			if a.json {
-				return a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, &filter{})
+				err := a.stream(ctx, c, mihf.SubscribeRequest{Hints: true}, &filter{})
+				if errors.Is(err, mihf.ErrPermission) { // who may see no hints sees the rest
+					err = a.stream(ctx, c, mihf.SubscribeRequest{}, &filter{})
+				}
+				return err
 			}
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
