@@ -92,6 +92,7 @@ func dialOptions(creds credentials.TransportCredentials, every time.Duration) []
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: 5 * time.Second,
 		}),
+		grpc.WithDisableServiceConfig(), // it is asked for in the DNS, which may be away when /etc/hosts knows the broker
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),

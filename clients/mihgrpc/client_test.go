@@ -2,11 +2,13 @@ package mihgrpc
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +24,39 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A name that the host itself knows is enough: nothing more is asked of the DNS, which may be
+// away.
+func TestDialWithoutDNS(t *testing.T) {
+	var asked atomic.Bool
+	was := net.DefaultResolver
+	t.Cleanup(func() { net.DefaultResolver = was })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		asked.Store(true)
+		return nil, errors.New("no DNS")
+	}}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err := errors.Join(err, l.Close()); err != nil { // nobody is there
+		t.Fatal(err)
+	}
+	c, err := Dial("localhost:"+port, Options{TLS: &tls.Config{MinVersion: tls.VersionTLS13}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Status(t.Context()); !errors.Is(err, mihf.ErrClosed) {
+		t.Errorf("error %v, want that nobody is there", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if asked.Load() {
+		t.Error("the DNS was asked")
+	}
+}
 
 func TestDial(t *testing.T) {
 	for address, good := range map[string]bool{"unix:///run/x": true, "": true, "host:1": false, "host": false, "unix://x": false} {
