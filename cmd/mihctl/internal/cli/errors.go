@@ -65,7 +65,7 @@ func (a *app) explained(ctx context.Context, err error) error {
 func (a *app) permissionHint(err error) string {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization):
-		return "give the right --creds, --nkey, or --user with --password-file: the server lets in nobody without"
+		return "give --creds, --nkey, or --user with --password-file: the server lets in nobody whom it does not know"
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return "the NATS server's permissions for this user do not include that, or --node is another host's; docs/nats.md tells which are needed"
 	case a.front() == viaDBus && !strings.Contains(err.Error(), mihf.ErrPermission.Error()): // the broker would say that
