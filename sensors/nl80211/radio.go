@@ -24,6 +24,9 @@ const (
 	lossMemory = 3 * time.Second
 	// refineFor is for how long a disconnection without a known reason waits for one.
 	refineFor = time.Second
+	// lateWord is how late the word of a scan's begin may come: what the scan has heard by then
+	// is new all the same.
+	lateWord  = 2 * time.Second
 	scanEvery = time.Second // least time between two readings of scan results
 	// scanLasts is how long a scan lasts at most: then its end was not told.
 	scanLasts   = time.Minute
@@ -308,7 +311,7 @@ func (r *radio) heardSince(now mihf.Time) mihf.Time {
 	if r.scanSince.IsZero() {
 		return max(now.Add(-scanLasts/4), 1)
 	}
-	return r.scanSince
+	return max(r.scanSince.Add(-lateWord), 1)
 }
 
 // flush returns what is to be published of the interface, in order.

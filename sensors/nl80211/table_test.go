@@ -14,7 +14,7 @@ func TestDetections(t *testing.T) {
 	inBubble(t, station0(), nil, func(b *bed) {
 		b.seen(true)
 		scan := func(list ...rawBSS) {
-			time.Sleep(2 * time.Second)
+			time.Sleep(lateWord + time.Second)
 			b.send(unix.NL80211_CMD_TRIGGER_SCAN)
 			b.seen(true)
 			for i := range list {
@@ -33,6 +33,10 @@ func TestDetections(t *testing.T) {
 		b.want("scanning false")
 		scan(one(-54))
 		b.want(`detected `+ap1+` "home" -54 age=0s`, "scanning false")
+		b.Log("# the word of the scan came late, behind what it heard")
+		late := rawBSS{bssid: "02:00:00:00:04:00", ssid: "late", mbm: -7000, seen: b.now() + mihf.Time(2*time.Second)}
+		scan(one(-54), late)
+		b.want(`detected 02:00:00:00:04:00 "late" -70 age=1s`, "scanning false")
 		b.Log("# unless it is long ago")
 		time.Sleep(detectEvery)
 		scan(one(-54))

@@ -131,16 +131,17 @@ func run(job boot.Job) (code int, err error) {
 // withPath puts what was built for the guest, and what was fetched for it, into the PATH of an
 // environment, and makes that this process's own, by which the program is found.
 func withPath(env []string) ([]string, error) {
-	path := filepath.Join(boot.JobDir, boot.Bin) + ":"
+	var path strings.Builder
+	path.WriteString(filepath.Join(boot.JobDir, boot.Bin) + ":")
 	for _, v := range env {
 		if old, ok := strings.CutPrefix(v, "PATH="); ok {
-			path += old + ":"
+			path.WriteString(old + ":")
 		}
 	}
-	path += "/usr/sbin:/usr/bin" // a user's PATH may have no sbin
-	if err := os.Setenv("PATH", path); err != nil {
+	path.WriteString("/usr/sbin:/usr/bin") // a user's PATH may have no sbin
+	if err := os.Setenv("PATH", path.String()); err != nil {
 		return nil, fmt.Errorf("PATH: %w", err)
 	}
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "PATH=") })
-	return append(env, "PATH="+path), nil
+	return append(env, "PATH="+path.String()), nil
 }
