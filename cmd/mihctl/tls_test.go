@@ -38,7 +38,7 @@ func TestTCP(t *testing.T) {
 	if err := os.WriteFile(n.Users, []byte("reader:"+readerSecret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	a, err := wiring.Assemble(&c, wiring.Options{Version: "1.2.3"})
+	a, err := wiring.Assemble(&c, wiring.Options{State: dir, Version: "1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ type Config struct {
 	GRPC      GRPC      `toml:"grpc"`
 	DBus      DBus      `toml:"dbus"`
 	NATS      NATS      `toml:"nats"`
+	Privacy   Privacy   `toml:"privacy"`
 	Access    Access    `toml:"access"`
 	Log       Log       `toml:"log"`
 	Metrics   Metrics   `toml:"metrics"`
@@ -176,6 +177,18 @@ type NATS struct {
 	HistoryMaxAge   time.Duration `toml:"history_max_age"`
 }
 
+// How ids of points of attachment leave the host, in [Privacy.PoAIDs].
+const (
+	PoAsHashed = "hashed"
+	PoAsPlain  = "plain"
+)
+
+// Privacy says what fronts tell other hosts of where this one is.
+type Privacy struct {
+	PoAIDs     string `toml:"poa_ids"`
+	PoAKeyFile string `toml:"poa_key_file"` // "": in the state directory
+}
+
 // Access says who of those who may connect may do what.
 type Access struct {
 	Default []string `toml:"default"` // names of Known.Roles
@@ -230,10 +243,11 @@ func Defaults() Config {
 			NL80211: NL80211{Enabled: true, NearDBm: -65, PollFar: time.Second, PollNear: 100 * time.Millisecond, BufferBytes: 256 << 10},
 			Suspend: Suspend{Enabled: true},
 		},
-		GRPC:   GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
-		NATS:   NATS{Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},
-		DBus:   DBus{Bus: "auto"},
-		Access: Access{Default: []string{"see", "register-own"}},
-		Log:    Log{Level: slog.LevelInfo, Format: "text"},
+		GRPC:    GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
+		NATS:    NATS{Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},
+		DBus:    DBus{Bus: "auto"},
+		Privacy: Privacy{PoAIDs: PoAsHashed},
+		Access:  Access{Default: []string{"see", "register-own"}},
+		Log:     Log{Level: slog.LevelInfo, Format: "text"},
 	}
 }

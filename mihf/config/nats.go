@@ -27,6 +27,18 @@ func (r *rawNATS) into(c *checker, n *NATS) {
 	n.check(c)
 }
 
+// OffHost reports whether what is published can be had on other hosts: an external server's
+// users may be anywhere.
+func (n *NATS) OffHost() bool {
+	switch n.Server {
+	case NATSExternal:
+		return true
+	case NATSEmbedded:
+		return len(n.Leaf) > 0 || n.Listen != "" && !loopback(n.Listen)
+	}
+	return false
+}
+
 // check refuses what would have no effect, and what would let anyone in.
 func (n *NATS) check(c *checker) {
 	c.must(n.Server != NATSExternal || len(n.Servers) > 0, "nats.servers",

@@ -27,7 +27,11 @@ type rawConfig struct {
 	DBus struct {
 		Bus *string `toml:"bus"`
 	} `toml:"dbus"`
-	NATS   rawNATS   `toml:"nats"`
+	NATS    rawNATS `toml:"nats"`
+	Privacy struct {
+		PoAIDs     *string `toml:"poa_ids"`
+		PoAKeyFile *string `toml:"poa_key_file"`
+	} `toml:"privacy"`
 	Access rawAccess `toml:"access"`
 	Log    struct {
 		Level  *string `toml:"level"`

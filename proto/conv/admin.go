@@ -41,7 +41,7 @@ func (e Encoder) Explanation(x *mihf.Explanation) *mihv1.ExplainResponse {
 	return &mihv1.ExplainResponse{
 		Prediction: e.prediction(&x.Prediction), Announced: e.prediction(&x.Announced), Link: text(x.Link), OutcomeAge: e.age(x.OutcomeAt),
 		Samples: each(x.Samples, func(s *mihf.Sample) *mihv1.Sample {
-			return &mihv1.Sample{Age: e.age(s.At), Values: values(&s.Values), Poa: text(s.PoA)}
+			return &mihv1.Sample{Age: e.age(s.At), Values: values(&s.Values), Poa: e.poa(s.PoA)}
 		}),
 		Forecasts: each(x.Forecasts, func(f *mihf.ForecastPoint) *mihv1.ForecastPoint {
 			return &mihv1.ForecastPoint{

@@ -85,15 +85,7 @@ func TestRoundTrip(t *testing.T) {
 		wantSame(rt, want, got, err)
 	}))
 	t.Run("explanation", rapid.MakeCheck(func(rt *rapid.T) {
-		g := gen{rt}
-		want := &mihf.Explanation{
-			Prediction: g.prediction(), Announced: g.prediction(), Link: g.link(), OutcomeAt: g.when(),
-			Samples: slice(g, func() mihf.Sample { return mihf.Sample{At: g.when(), Values: g.values(), PoA: g.poa()} }),
-			Forecasts: slice(g, func() mihf.ForecastPoint {
-				return mihf.ForecastPoint{At: g.when(), Within: g.span(), PLoss: g.float(0, 1), PHandover: g.float(0, 1), P50: opt(g, g.span)}
-			}),
-			Decisions: slice(g, func() mihf.Decision { return mihf.Decision{At: g.when(), Flow: g.flowID(), Rule: g.text()} }),
-		}
+		want := gen{rt}.explanation()
 		got, err := dec.Explanation(wire(rt, enc.Explanation(want), &mihv1.ExplainResponse{}))
 		wantSame(rt, want, got, err)
 	}))

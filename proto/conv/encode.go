@@ -19,6 +19,16 @@ type Encoder struct {
 	Now  mihf.Time
 	Wall time.Time   // the wall time at Now; zero: messages carry none
 	Node mihf.NodeID // this host
+	// PoA returns what every id of a point of attachment is sent as; nil: they are sent as they
+	// are.
+	PoA func(mihf.PoA) mihf.PoA
+}
+
+func (e Encoder) poa(p mihf.PoA) string {
+	if e.PoA != nil {
+		p = e.PoA(p)
+	}
+	return text(p)
 }
 
 // age returns how long ago t was; nil for no time.

@@ -22,13 +22,13 @@ func (e Encoder) Event(ev *mihf.Event) *mihv1.Event {
 func (e Encoder) eventKind(p *mihv1.Event, ev *mihf.Event) {
 	switch ev.Kind {
 	case mihf.LinkDetected:
-		p.Kind = &mihv1.Event_LinkDetected{LinkDetected: encodeDetected(or(ev.Detected))}
+		p.Kind = &mihv1.Event_LinkDetected{LinkDetected: e.detected(or(ev.Detected))}
 	case mihf.LinkUp:
 		u := or(ev.Up)
-		p.Kind = &mihv1.Event_LinkUp{LinkUp: &mihv1.LinkUp{Poa: text(u.PoA), Ssid: u.SSID, Facts: encodeFacts(u.Facts), Lci: e.LCI(u.LCI)}}
+		p.Kind = &mihv1.Event_LinkUp{LinkUp: &mihv1.LinkUp{Poa: e.poa(u.PoA), Ssid: u.SSID, Facts: encodeFacts(u.Facts), Lci: e.LCI(u.LCI)}}
 	case mihf.LinkDown:
 		p.Kind = &mihv1.Event_LinkDown{LinkDown: &mihv1.LinkDown{
-			Reason: shifted[mihv1.DownReason](ev.Down.Reason), Code: ev.Down.Code, Poa: text(ev.Down.PoA),
+			Reason: shifted[mihv1.DownReason](ev.Down.Reason), Code: ev.Down.Code, Poa: e.poa(ev.Down.PoA),
 			Withheld: span(ev.Down.Withheld), PredictionId: ev.Prediction.ID.String(),
 		}}
 	case mihf.LinkParametersReport:
@@ -40,9 +40,9 @@ func (e Encoder) eventKind(p *mihv1.Event, ev *mihf.Event) {
 	case mihf.PredictionExpired:
 		p.Kind = &mihv1.Event_PredictionExpired{PredictionExpired: &mihv1.PredictionExpired{PredictionId: ev.Prediction.ID.String()}}
 	case mihf.LinkHandoverImminent:
-		p.Kind = &mihv1.Event_LinkHandoverImminent{LinkHandoverImminent: encodeHandover(ev)}
+		p.Kind = &mihv1.Event_LinkHandoverImminent{LinkHandoverImminent: e.handover(ev)}
 	case mihf.LinkHandoverComplete:
-		p.Kind = &mihv1.Event_LinkHandoverComplete{LinkHandoverComplete: encodeHandover(ev)}
+		p.Kind = &mihv1.Event_LinkHandoverComplete{LinkHandoverComplete: e.handover(ev)}
 	case mihf.PathUsable:
 		p.Kind = &mihv1.Event_PathUsable{PathUsable: e.path(or(ev.Path))}
 	case mihf.PathLost:
@@ -88,8 +88,8 @@ func or[T any](p *T) *T {
 	return p
 }
 
-func encodeDetected(d *mihf.Detected) *mihv1.LinkDetected {
-	return &mihv1.LinkDetected{Poa: text(d.PoA), Ssid: d.SSID, Values: values(&d.Values)}
+func (e Encoder) detected(d *mihf.Detected) *mihv1.LinkDetected {
+	return &mihv1.LinkDetected{Poa: e.poa(d.PoA), Ssid: d.SSID, Values: values(&d.Values)}
 }
 
 func encodeThreshold(o mihf.Opt[mihf.Threshold]) *mihv1.Threshold {
@@ -120,10 +120,10 @@ func (e Encoder) goingDown(ev *mihf.Event) *mihv1.LinkGoingDown {
 	}
 }
 
-func encodeHandover(ev *mihf.Event) *mihv1.LinkHandover {
+func (e Encoder) handover(ev *mihf.Event) *mihv1.LinkHandover {
 	h := or(ev.Handover)
 	return &mihv1.LinkHandover{
-		OldLink: text(h.OldLink), NewLink: text(h.NewLink), OldPoa: text(h.OldPoA), NewPoa: text(h.NewPoA),
+		OldLink: text(h.OldLink), NewLink: text(h.NewLink), OldPoa: e.poa(h.OldPoA), NewPoa: e.poa(h.NewPoA),
 		NetworkOrdered: h.NetworkOrdered, DataGap: optSpan(h.DataGap), PredictionId: ev.Prediction.ID.String(),
 	}
 }

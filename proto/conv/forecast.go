@@ -125,7 +125,7 @@ func (e Encoder) Forecast(f *mihf.Forecast) *mihv1.Forecast {
 		return nil
 	}
 	return &mihv1.Forecast{
-		Age: e.age(f.At), Loss: incidence(&f.Loss), Handover: incidence(&f.Handover), TargetPoa: text(f.Target),
+		Age: e.age(f.At), Loss: incidence(&f.Loss), Handover: incidence(&f.Handover), TargetPoa: e.poa(f.Target),
 		Interval: span(f.Interval), Trend: encodeTrend(&f.Trend),
 	}
 }

@@ -359,3 +359,14 @@ func (g gen) informationRequest() mihf.InformationRequest {
 		PoAs:  slice(g, func() mihf.PoA { return "02:" + g.poa() }),
 	}
 }
+
+func (g gen) explanation() *mihf.Explanation {
+	return &mihf.Explanation{
+		Prediction: g.prediction(), Announced: g.prediction(), Link: g.link(), OutcomeAt: g.when(),
+		Samples: slice(g, func() mihf.Sample { return mihf.Sample{At: g.when(), Values: g.values(), PoA: g.poa()} }),
+		Forecasts: slice(g, func() mihf.ForecastPoint {
+			return mihf.ForecastPoint{At: g.when(), Within: g.span(), PLoss: g.float(0, 1), PHandover: g.float(0, 1), P50: opt(g, g.span)}
+		}),
+		Decisions: slice(g, func() mihf.Decision { return mihf.Decision{At: g.when(), Flow: g.flowID(), Rule: g.text()} }),
+	}
+}

@@ -39,7 +39,7 @@ func (e Encoder) Information(i *mihf.Information) *mihv1.GetInformationResponse 
 // PoAInformation encodes what is known of one point of attachment.
 func (e Encoder) PoAInformation(a *mihf.PoAInformation) *mihv1.PoaInformation {
 	return &mihv1.PoaInformation{
-		Poa: text(a.PoA), Link: text(a.Link), Ssid: a.SSID, Readings: each(a.Readings, e.reading),
+		Poa: e.poa(a.PoA), Link: text(a.Link), Ssid: a.SSID, Readings: each(a.Readings, e.reading),
 		FirstHeardAge: e.age(a.FirstHeard), LastHeardAge: e.age(a.LastHeard), Attached: a.Attached, Attachments: a.Attachments, Lci: e.LCI(a.LCI),
 	}
 }

@@ -129,7 +129,7 @@ func (e Encoder) LCI(l *mihf.LCI) *mihv1.Lci {
 		return nil
 	}
 	return &mihv1.Lci{
-		Link: text(l.Link), Poa: text(l.PoA),
+		Link: text(l.Link), Poa: e.poa(l.PoA),
 		CapacityDownBps: e.characteristic(&l.CapacityDownBPS),
 		CapacityUpBps:   e.characteristic(&l.CapacityUpBPS),
 		Rtt:             e.durationCharacteristic(&l.RTTSeconds),

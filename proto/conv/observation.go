@@ -14,15 +14,15 @@ func (e Encoder) Observation(o *mihf.Observation) *mihv1.Observation {
 	case mihf.ObsLinkGone:
 		p.Kind = &mihv1.Observation_Gone{Gone: &mihv1.LinkRemoved{Reason: shifted[mihv1.DownReason](o.Gone)}}
 	case mihf.ObsRadio:
-		p.Kind = &mihv1.Observation_Radio{Radio: &mihv1.Radio{Values: values(&o.Values), Poa: text(o.PoA)}}
+		p.Kind = &mihv1.Observation_Radio{Radio: &mihv1.Radio{Values: values(&o.Values), Poa: e.poa(o.PoA)}}
 	case mihf.ObsAssociation:
-		p.Kind = &mihv1.Observation_Association{Association: encodeAssociation(or(o.Association))}
+		p.Kind = &mihv1.Observation_Association{Association: e.association(or(o.Association))}
 	case mihf.ObsDetected:
-		p.Kind = &mihv1.Observation_Detected{Detected: encodeDetected(or(o.Detected))}
+		p.Kind = &mihv1.Observation_Detected{Detected: e.detected(or(o.Detected))}
 	case mihf.ObsScan:
 		p.Kind = &mihv1.Observation_Scan{Scan: &mihv1.Scan{Scanning: o.Scanning}}
 	case mihf.ObsHandover:
-		p.Kind = &mihv1.Observation_Handover{Handover: &mihv1.HandoverOrder{Poa: text(o.PoA)}}
+		p.Kind = &mihv1.Observation_Handover{Handover: &mihv1.HandoverOrder{Poa: e.poa(o.PoA)}}
 	case mihf.ObsEgress:
 		p.Kind = &mihv1.Observation_Egress{Egress: encodeEgress(or(o.Egress))}
 	case mihf.ObsPeer:
@@ -40,9 +40,9 @@ func (e Encoder) Observation(o *mihf.Observation) *mihv1.Observation {
 	return p
 }
 
-func encodeAssociation(a *mihf.Association) *mihv1.Association {
+func (e Encoder) association(a *mihf.Association) *mihv1.Association {
 	return &mihv1.Association{
-		State: shifted[mihv1.AssociationState](a.State), Poa: text(a.PoA), Ssid: a.SSID,
+		State: shifted[mihv1.AssociationState](a.State), Poa: e.poa(a.PoA), Ssid: a.SSID,
 		Cause: shifted[mihv1.DownReason](a.Cause), Code: a.Code, Local: a.Local,
 	}
 }

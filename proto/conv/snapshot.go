@@ -8,7 +8,7 @@ import (
 // LinkStatus encodes the state of a link.
 func (e Encoder) LinkStatus(l *mihf.LinkStatus) *mihv1.LinkStatus {
 	p := &mihv1.LinkStatus{
-		Link: text(l.Link), Facts: encodeFacts(l.Facts), Up: l.Up, StateAge: e.age(l.Since), Poa: text(l.PoA), Ssid: l.SSID,
+		Link: text(l.Link), Facts: encodeFacts(l.Facts), Up: l.Up, StateAge: e.age(l.Since), Poa: e.poa(l.PoA), Ssid: l.SSID,
 		Association: shifted[mihv1.AssociationState](l.Association), UsableIpv4: l.UsableIPv4, UsableIpv6: l.UsableIPv6,
 		Values: values(&l.Values), ValuesAge: e.age(l.ValuesAt), Forecast: e.Forecast(l.Forecast), Lci: e.LCI(l.LCI), HoldDown: l.HoldDown,
 	}

@@ -9,7 +9,6 @@ import (
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
-	"mihf.dev/mihf/front/encoded"
 	"mihf.dev/mihf/front/natsfront"
 	"mihf.dev/sensors"
 )
@@ -57,12 +56,19 @@ func Assemble(c *config.Config, o Options) (*Assembly, error) {
 	if a.Socket == "" {
 		a.Socket = o.Socket
 	}
-	events := encoded.New(b.Node(), b.Now)
-	nats, err := NewNATS(&c.NATS, o.State, a.Broker, b.Access, events, o.logger().With("front", "nats"))
+	events, hidden, err := newEvents(c, o.State, b)
 	if err != nil {
 		return nil, err
 	}
-	grpc, err := NewGRPC(&c.GRPC, a.Socket, a.Broker, events, o.logger().With("front", "grpc"))
+	toNATS := events
+	if c.NATS.OffHost() {
+		toNATS = hidden
+	}
+	nats, err := NewNATS(&c.NATS, o.State, a.Broker, b.Access, toNATS, o.logger().With("front", "nats"))
+	if err != nil {
+		return nil, err
+	}
+	grpc, err := NewGRPC(&c.GRPC, a.Socket, a.Broker, events, hidden, o.logger().With("front", "grpc"))
 	if err != nil {
 		return nil, err
 	}

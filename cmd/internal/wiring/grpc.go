@@ -20,7 +20,7 @@ import (
 // that can't be read, a group that is not there.
 func Check(c *config.Config) error {
 	_, err := TLS(&c.GRPC)
-	err = errors.Join(err, checkNATS(&c.NATS))
+	err = errors.Join(err, checkNATS(&c.NATS), checkPoAKey(c))
 	if file := c.Sensors.Replay.File; file != "" {
 		err = errors.Join(err, checkRecording(file))
 	}
@@ -32,9 +32,9 @@ func Check(c *config.Config) error {
 	return err
 }
 
-// NewGRPC opens the gRPC front's listeners: the socket and, where configured, TCP. The
-// error wraps grpcfront.ErrRunning where another daemon has the socket.
-func NewGRPC(c *config.GRPC, socket string, b front.Broker, events *encoded.Events, log *slog.Logger) (*grpcfront.Server, error) {
+// NewGRPC opens the gRPC front's listeners: the socket and, where configured, TCP, where
+// events are as in hidden. The error wraps grpcfront.ErrRunning where another daemon has the socket.
+func NewGRPC(c *config.GRPC, socket string, b front.Broker, events, hidden *encoded.Events, log *slog.Logger) (*grpcfront.Server, error) {
 	tlsConfig, err := TLS(c)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func NewGRPC(c *config.GRPC, socket string, b front.Broker, events *encoded.Even
 		listeners = append(listeners, l)
 	}
 	s, err := grpcfront.New(grpcfront.Options{
-		Broker: b, Encoded: events, Listeners: listeners, Logger: log, TLS: tlsConfig,
+		Broker: b, Encoded: events, Hidden: hidden, Listeners: listeners, Logger: log, TLS: tlsConfig,
 		MaxConnectionsPerUser: c.MaxConnectionsPerUser, MaxCallsPerUser: c.MaxCallsPerUser, MaxUnreadBytesPerUser: c.MaxUnreadBytesPerUser,
 	})
 	if err != nil {

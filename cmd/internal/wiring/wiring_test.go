@@ -197,7 +197,7 @@ func TestChoicesAreLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := NewGRPC(&c.GRPC, o.Socket, b, nil, o.Logger)
+	s, err := NewGRPC(&c.GRPC, o.Socket, b, nil, nil, o.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +247,7 @@ func TestTLS(t *testing.T) {
 		Socket: dir + "/s", Mode: 0o600, Listen: freeAddress(t),
 		Cert: dir + "/cert.pem", Key: dir + "/key.pem", ClientCA: dir + "/cert.pem",
 	}
-	a, err := Assemble(&c, Options{})
+	a, err := Assemble(&c, Options{State: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,6 +267,9 @@ func TestTLS(t *testing.T) {
 	}
 	if err := ask(side); err != nil {
 		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, keyName)); err != nil {
+		t.Errorf("TCP is served without a key that hides points of attachment: %v", err)
 	}
 	if side.Certificates = nil; ask(side) == nil {
 		t.Error("a client without a certificate got in")

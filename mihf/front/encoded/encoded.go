@@ -10,6 +10,9 @@
 // A form is shared: nobody may change it. Ages in an event count from its encoding, whose
 // time comes with it; who sends it later says how much later (held).
 //
+// A store that hides points of attachment ([Hidden]) is apart from one that does not: a front
+// takes what its listeners may have.
+//
 // Shell: it takes a lock; any goroutine may use it.
 package encoded
 
@@ -21,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/pseudonym"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
@@ -32,6 +36,8 @@ const slots = 256
 type Forms[T any] struct {
 	node  mihf.NodeID
 	now   func() mihf.Time
+	key   *pseudonym.Key
+	poa   func(mihf.PoA) mihf.PoA // of key; nil: ids of points of attachment are sent as they are
 	form  func(*mihv1.Event) (T, error)
 	slots [slots]slot[T]
 }
@@ -53,6 +59,16 @@ func New(node mihf.NodeID, now func() mihf.Time) *Events {
 	return NewForms(node, now, func(p *mihv1.Event) ([]byte, error) { return proto.Marshal(p) })
 }
 
+// Hidden is [New] for listeners on other hosts: key takes the place of ids of points of
+// attachment. With no key it is New.
+func Hidden(node mihf.NodeID, now func() mihf.Time, key *pseudonym.Key) *Events {
+	f := New(node, now)
+	if f.key = key; key != nil {
+		f.poa = key.PoA
+	}
+	return f
+}
+
 // NewForms is [New] for what form makes of a message.
 func NewForms[T any](node mihf.NodeID, now func() mihf.Time, form func(*mihv1.Event) (T, error)) *Forms[T] {
 	return &Forms[T]{node: node, now: now, form: form}
@@ -60,6 +76,19 @@ func NewForms[T any](node mihf.NodeID, now func() mihf.Time, form func(*mihv1.Ev
 
 // Node returns the name that the events carry.
 func (f *Forms[T]) Node() mihf.NodeID { return f.node }
+
+// Key returns what hides ids of points of attachment; nil: nothing does.
+func (f *Forms[T]) Key() *pseudonym.Key { return f.key }
+
+// Encoder returns one for messages that are sent now, beside the events.
+func (f *Forms[T]) Encoder() conv.Encoder {
+	return conv.Encoder{Now: f.now(), Wall: time.Now(), Node: f.node, PoA: f.poa}
+}
+
+// HintEncoder returns one for a hint that is sent at the moment now; hints carry no wall time.
+func (f *Forms[T]) HintEncoder(now mihf.Time) conv.Encoder {
+	return conv.Encoder{Now: now, Node: f.node, PoA: f.poa}
+}
 
 // Event returns an event's form and when that was made. It fails where the form's maker does.
 func (f *Forms[T]) Event(ev *mihf.Event) (form T, at mihf.Time, err error) {
@@ -69,8 +98,9 @@ func (f *Forms[T]) Event(ev *mihf.Event) (form T, at mihf.Time, err error) {
 	if s.full && s.sequence == ev.Sequence && s.boot == ev.Boot {
 		return s.form, s.at, nil
 	}
-	at = f.now()
-	form, err = f.form(conv.Encoder{Now: at, Wall: time.Now(), Node: f.node}.Event(ev))
+	e := f.Encoder()
+	at = e.Now
+	form, err = f.form(e.Event(ev))
 	if err != nil {
 		return form, 0, fmt.Errorf("encoding event %d (%v): %w", ev.Sequence, ev.Kind, err)
 	}

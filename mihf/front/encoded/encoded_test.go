@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/pseudonym"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
@@ -39,4 +40,26 @@ func TestEventIsEncodedOnce(t *testing.T) {
 		t.Error("the newer event was pushed out")
 	}
 	event(2, 5) // another run
+}
+
+// A store that hides is apart: it, and what is encoded beside its events, has pseudonyms alone.
+func TestHidden(t *testing.T) {
+	now, key := func() mihf.Time { return 5 }, &pseudonym.Key{7}
+	ev := mihf.Event{Boot: 1, Sequence: 5, Kind: mihf.LinkUp, Up: &mihf.Up{PoA: "a"}}
+	for want, f := range map[mihf.PoA]*Events{"a": New("n", now), key.PoA("a"): Hidden("n", now, key)} {
+		for range 2 {
+			b, _, err := f.Event(&ev)
+			var p mihv1.Event
+			if err != nil || proto.Unmarshal(b, &p) != nil || p.GetLinkUp().GetPoa() != string(want) {
+				t.Errorf("%v, %v; want %q", &p, err, want)
+			}
+		}
+		l := mihf.LCI{PoA: "a"}
+		if a, b := f.Encoder().LCI(&l).GetPoa(), f.HintEncoder(1).LCI(&l).GetPoa(); a != string(want) || b != string(want) {
+			t.Errorf("%q, %q; want %q", a, b, want)
+		}
+	}
+	if f := Hidden("n", now, nil); f.Key() != nil || f.Encoder().PoA != nil {
+		t.Error("no key hides nothing")
+	}
 }

@@ -20,7 +20,7 @@ func (s *Server) GetParameters(ctx context.Context, req *mihv1.GetParametersRequ
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &mihv1.GetParametersResponse{Status: s.encoder().LinkStatus(&l)}, nil
+	return &mihv1.GetParametersResponse{Status: s.forms(ctx).Encoder().LinkStatus(&l)}, nil
 }
 
 // GetInformation sends what is known of points of attachment (MIH_Get_Information).
@@ -29,11 +29,14 @@ func (s *Server) GetInformation(ctx context.Context, req *mihv1.GetInformationRe
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	i, err := s.broker.Information(ctx, callerOf(ctx), q)
+	forms := s.forms(ctx)
+	i, err := forms.Key().Information(q, func(q mihf.InformationRequest) (*mihf.Information, error) {
+		return s.broker.Information(ctx, callerOf(ctx), q)
+	})
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return s.encoder().Information(i), nil
+	return forms.Encoder().Information(i), nil
 }
 
 // ConfigureThresholds applies all items or none (Link_Configure_Thresholds).
@@ -71,7 +74,7 @@ func (s *Server) Explain(ctx context.Context, req *mihv1.ExplainRequest) (*mihv1
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return s.encoder().Explanation(x), nil
+	return s.forms(ctx).Encoder().Explanation(x), nil
 }
 
 // Record sends observations until the client is done, and then how many it missed.
@@ -86,9 +89,10 @@ func (s *Server) Record(stream grpc.BidiStreamingServer[mihv1.RecordRequest, mih
 			}
 		}
 	})
+	forms := s.forms(ctx)
 	lost, err := s.broker.Record(ctx, callerOf(ctx), func(o *mihf.Observation) error {
 		s.counts.sent.Add(1)
-		return stream.Send(&mihv1.RecordResponse{Item: &mihv1.RecordResponse_Observation{Observation: s.encoder().Observation(o)}})
+		return stream.Send(&mihv1.RecordResponse{Item: &mihv1.RecordResponse_Observation{Observation: forms.Encoder().Observation(o)}})
 	})
 	if err != nil && ctx.Err() == nil {
 		return statusOf(err)

@@ -38,6 +38,7 @@ func newCreds(cfg *tls.Config, to *connections) (*callerCreds, error) {
 type callerInfo struct {
 	credentials.CommonAuthInfo
 	caller  mihf.Caller
+	local   bool // on this host, by a unix socket
 	conn    *conn
 	refused error // every call; nil: none
 }
@@ -65,7 +66,7 @@ func (c *callerCreds) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthI
 func (c *callerCreds) authenticate(raw *conn) (net.Conn, callerInfo, error) {
 	if u, ok := raw.Conn.(*net.UnixConn); ok {
 		caller, err := peerOf(u)
-		return raw, callerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, caller: caller}, err
+		return raw, callerInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity}, caller: caller, local: true}, err
 	}
 	if c.tls == nil {
 		return nil, callerInfo{}, fmt.Errorf("connection from %v: neither a unix socket nor TLS", raw.RemoteAddr())

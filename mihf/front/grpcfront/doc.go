@@ -5,8 +5,10 @@
 //
 //   - Each stream has a goroutine of its own that reads its feed and sends; while a peer
 //     does not read, nobody else waits, and what is not delivered is bounded by the broker.
-//   - An event is encoded once, whatever the number of its subscribers; held says how long
-//     ago that was.
+//   - An event is encoded once, and once for TCP, whatever the number of its subscribers; held
+//     says how long ago that was.
+//   - Over TCP ids of points of attachment are what [Options.Hidden] makes of them, in every
+//     answer, and are asked for as that; on a unix socket they are as they are.
 //   - On one Attach stream an answer to a registration comes before the hints of the flow.
 //   - A refused request gets a status (or Failed) that says what and why. A malformed one is
 //     counted, and named in the log once a method. A panic in a request is logged and ends

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"time"
 
 	"google.golang.org/grpc"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/encoded"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
@@ -17,14 +17,13 @@ import (
 // stream keeps that much room.
 const batch = 1
 
-// encoder returns one for messages that are sent now.
-func (s *Server) encoder() conv.Encoder {
-	return conv.Encoder{Now: s.broker.Now(), Wall: time.Now(), Node: s.encoded.Node()}
-}
-
-// hint encodes a hint; hints carry no wall time.
-func (s *Server) hint(h *mihf.Hint) *mihv1.Hint {
-	return conv.Encoder{Now: s.broker.Now(), Node: s.encoded.Node()}.Hint(h)
+// forms returns what a request's sender gets events as, and everything else: one on this host,
+// on a unix socket, sees points of attachment by their own ids.
+func (s *Server) forms(ctx context.Context) *encoded.Events {
+	if infoOf(ctx).local {
+		return s.encoded
+	}
+	return s.hidden
 }
 
 // Subscribe sends a subscription's deliveries, from the goroutine that reads them.
@@ -41,7 +40,7 @@ func (s *Server) Subscribe(req *mihv1.SubscribeRequest, stream grpc.ServerStream
 	if err := stream.SendHeader(nil); err != nil { // tells the client that it was taken
 		return err
 	}
-	to := subscriber{s, stream, frame{}}
+	to := subscriber{s, stream, s.forms(stream.Context()), frame{}}
 	buf := make([]mihf.Delivery, batch)
 	for {
 		n, err := feed.Next(buf)
@@ -63,6 +62,7 @@ func (s *Server) Subscribe(req *mihv1.SubscribeRequest, stream grpc.ServerStream
 type subscriber struct {
 	*Server
 	stream grpc.ServerStreamingServer[mihv1.SubscribeResponse]
+	forms  *encoded.Events
 	frame  frame // of the newest event
 }
 
@@ -75,9 +75,9 @@ func (s *subscriber) deliver(d *mihf.Delivery) error {
 	p := &mihv1.SubscribeResponse{Previous: d.Previous, Conflated: d.Conflated}
 	switch d.Kind {
 	case mihf.DeliverHint:
-		p.Item = &mihv1.SubscribeResponse_Hint{Hint: s.hint(&d.Hint)}
+		p.Item = &mihv1.SubscribeResponse_Hint{Hint: s.forms.HintEncoder(s.broker.Now()).Hint(&d.Hint)}
 	case mihf.DeliverSnapshot:
-		p.Item = &mihv1.SubscribeResponse_Snapshot{Snapshot: s.encoder().Snapshot(d.Snapshot)}
+		p.Item = &mihv1.SubscribeResponse_Snapshot{Snapshot: s.forms.Encoder().Snapshot(d.Snapshot)}
 		d.Snapshot = nil // large, and the buffer lives as long as the stream
 		r, err := s.shares.reply(s.stream.Context(), p)
 		if err != nil {
@@ -93,7 +93,7 @@ func (s *subscriber) deliver(d *mihf.Delivery) error {
 
 // deliverEvent sends the event's bytes, which all its subscribers share.
 func (s *subscriber) deliverEvent(d *mihf.Delivery) error {
-	octets, at, err := s.encoded.Event(&d.Event)
+	octets, at, err := s.forms.Event(&d.Event)
 	if err != nil { // the subscriber sees the gap by previous
 		s.counts.encodeErrors.Add(1)
 		s.log.Error("event not sent", "sequence", d.Event.Sequence, "kind", d.Event.Kind.String(), "error", err)
@@ -109,5 +109,5 @@ func (s *Server) GetSnapshot(ctx context.Context, _ *mihv1.GetSnapshotRequest) (
 	if err != nil {
 		return nil, statusOf(err)
 	}
-	return &mihv1.GetSnapshotResponse{Snapshot: s.encoder().Snapshot(snap)}, nil
+	return &mihv1.GetSnapshotResponse{Snapshot: s.forms(ctx).Encoder().Snapshot(snap)}, nil
 }

@@ -35,6 +35,8 @@ type Options struct {
 	Logger    *slog.Logger   // nil: discard
 	// Encoded is shared with other fronts; nil: the server's own.
 	Encoded *encoded.Events
+	// Hidden is what connections over TCP get, shared likewise; nil: what the others get.
+	Hidden *encoded.Events
 
 	// TLS is needed for listeners that are not unix sockets. It must require and verify
 	// client certificates.
@@ -97,6 +99,7 @@ type Server struct {
 	ready   chan struct{}
 	readers sync.WaitGroup // of requests on Attach and Record streams
 	encoded *encoded.Events
+	hidden  *encoded.Events
 	counts  struct{ panics, encodeErrors, malformed, sent, acceptErrors atomic.Uint64 }
 	named   sync.Map // methods that a malformed request was logged of
 
@@ -126,12 +129,15 @@ func New(o Options) (*Server, error) {
 	if o.Encoded == nil {
 		o.Encoded = encoded.New(o.Broker.Node(), o.Broker.Now)
 	}
+	if o.Hidden == nil {
+		o.Hidden = o.Encoded
+	}
 	for _, ln := range o.Listeners {
 		if ln.Addr().Network() != "unix" && o.TLS == nil {
 			return nil, fmt.Errorf("gRPC front on %v: TCP only with TLS and client certificates", ln.Addr())
 		}
 	}
-	s := &Server{o: o, broker: o.Broker, encoded: o.Encoded, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
+	s := &Server{o: o, broker: o.Broker, encoded: o.Encoded, hidden: o.Hidden, log: o.Logger, health: health.NewServer(), ready: make(chan struct{})}
 	s.connections.set(&o)
 	creds, err := newCreds(o.TLS, &s.connections)
 	if err != nil {

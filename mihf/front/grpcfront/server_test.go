@@ -27,6 +27,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // serve runs a server over b on a unix socket until the test ends and returns it, its
 // socket, and a function that ends it.
-func serve(t *testing.T, b *fake, o Options) (s *Server, path string, stop func()) {
+func serve(t *testing.T, b front.Broker, o Options) (s *Server, path string, stop func()) {
 	t.Helper()
 	path = filepath.Join(socketDir(t), "s")
 	o.Broker, o.Listeners = b, append(o.Listeners, listenUnix(t, path))

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/encoded"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
@@ -21,6 +22,7 @@ type attached struct {
 	s      *Server
 	at     mihf.Attachment
 	stream attachStream
+	forms  *encoded.Events
 	mu     sync.Mutex // held while writing, and from a registration to its answer
 }
 
@@ -34,7 +36,7 @@ func (s *Server) Attach(stream attachStream) error {
 	if err := stream.SendHeader(nil); err != nil { // tells the client that it was taken
 		return err
 	}
-	a := &attached{s: s, at: at, stream: stream}
+	a := &attached{s: s, at: at, stream: stream, forms: s.forms(stream.Context())}
 	ended := make(chan struct{})
 	s.readers.Go(func() { // ends with the stream, at the latest when this handler returns
 		defer at.Close() // wakes the handler
@@ -69,7 +71,7 @@ func (a *attached) deliver(d *mihf.Delivery) error {
 	p := &mihv1.AttachResponse{Previous: d.Previous}
 	switch d.Kind {
 	case mihf.DeliverHint:
-		p.Response = &mihv1.AttachResponse_Hint{Hint: a.s.hint(&d.Hint)}
+		p.Response = &mihv1.AttachResponse_Hint{Hint: a.forms.HintEncoder(a.s.broker.Now()).Hint(&d.Hint)}
 	case mihf.DeliverGap:
 		p.Response = &mihv1.AttachResponse_Gap{Gap: conv.EncodeGap(&d.Gap)}
 	default:

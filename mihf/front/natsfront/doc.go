@@ -21,6 +21,8 @@
 //   - The embedded server lets in nobody without a credential and has no listener unless one
 //     is given. It lets its users publish requests only, and hear events, their own inboxes,
 //     and the hints that they may see. It says itself who asks.
+//   - With [Options.Events] that hide points of attachment nothing that is published, answered
+//     or delivered has the id of one.
 //   - At the end the broker's last hints are published and flushed, within [Options.Grace].
 //
 // # Limits

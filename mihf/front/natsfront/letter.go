@@ -26,14 +26,14 @@ func newLetter(deliver string) *letter {
 	return l
 }
 
-// write writes a hint that is sent now.
-func (l *letter) write(d *mihf.Delivery, now mihf.Time, node mihf.NodeID) (*nats.Msg, error) {
+// write writes a hint that is sent at the encoder's moment.
+func (l *letter) write(d *mihf.Delivery, e conv.Encoder) (*nats.Msg, error) {
 	var err error
-	if l.payload, err = (proto.MarshalOptions{}).MarshalAppend(l.payload[:0], conv.Encoder{Now: now, Node: node}.Hint(&d.Hint)); err != nil {
+	if l.payload, err = (proto.MarshalOptions{}).MarshalAppend(l.payload[:0], e.Hint(&d.Hint)); err != nil {
 		return nil, err
 	}
 	l.previous[0] = strconv.FormatUint(d.Previous, 10)
-	l.at[0] = strconv.FormatInt(int64(now), 10)
+	l.at[0] = strconv.FormatInt(int64(e.Now), 10)
 	l.msg.Data = l.payload
 	return &l.msg, nil
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/natsproto"
 )
@@ -18,7 +19,7 @@ func TestLetter(t *testing.T) {
 		{Sequence: 9, Boot: 1, Flow: "F", Kind: mihf.HintUnfreeze, Unfreeze: mihf.Unfreeze{Cause: mihf.UnfreezeRollback}},
 	} {
 		now := mihf.Time(h.Sequence * 1000)
-		m, err := l.write(&mihf.Delivery{Kind: mihf.DeliverHint, Previous: h.Sequence - 1, Hint: h}, now, node)
+		m, err := l.write(&mihf.Delivery{Kind: mihf.DeliverHint, Previous: h.Sequence - 1, Hint: h}, conv.Encoder{Now: now, Node: node})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/broadcast"
-	"mihf.dev/proto/conv"
 	"mihf.dev/proto/natsproto"
 )
 
@@ -112,9 +111,9 @@ func (s *Server) sendHint(m *broadcast.Message) {
 	}
 }
 
-// encodeHint encodes a hint; hints carry no wall time.
+// encodeHint encodes a hint.
 func (s *Server) encodeHint(h *mihf.Hint, now mihf.Time) ([]byte, bool) {
-	bytes, err := proto.Marshal(conv.Encoder{Now: now, Node: s.node}.Hint(h))
+	bytes, err := proto.Marshal(s.o.Events.HintEncoder(now).Hint(h))
 	if err != nil {
 		s.counts.encodeErrors.Add(1)
 		s.log.Error("hint not published", "sequence", h.Sequence, "kind", h.Kind.String(), "error", err)
@@ -168,8 +167,3 @@ const (
 	maxHeader = 4 << 10 // octets kept free for headers
 	minPart   = 16 << 10
 )
-
-// encoder returns one for messages that are sent now.
-func (s *Server) encoder() conv.Encoder {
-	return conv.Encoder{Now: s.broker.Now(), Wall: time.Now(), Node: s.node}
-}

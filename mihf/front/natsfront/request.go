@@ -130,7 +130,7 @@ func (s *Server) snapshot(c *call) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mihv1.GetSnapshotResponse{Snapshot: s.encoder().Snapshot(snap)}, nil
+	return &mihv1.GetSnapshotResponse{Snapshot: s.o.Events.Encoder().Snapshot(snap)}, nil
 }
 
 // method does what names a method.
@@ -197,7 +197,7 @@ func (s *Server) parameters(c *call) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mihv1.GetParametersResponse{Status: s.encoder().LinkStatus(&l)}, nil
+	return &mihv1.GetParametersResponse{Status: s.o.Events.Encoder().LinkStatus(&l)}, nil
 }
 
 func (s *Server) thresholds(c *call) (proto.Message, error) {
@@ -225,11 +225,13 @@ func (s *Server) information(c *call) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	i, err := s.broker.Information(c.ctx, c.who, req)
+	i, err := s.o.Events.Key().Information(req, func(req mihf.InformationRequest) (*mihf.Information, error) {
+		return s.broker.Information(c.ctx, c.who, req)
+	})
 	if err != nil {
 		return nil, err
 	}
-	return s.encoder().Information(i), nil
+	return s.o.Events.Encoder().Information(i), nil
 }
 
 func (s *Server) explain(c *call) (proto.Message, error) {
@@ -245,7 +247,7 @@ func (s *Server) explain(c *call) (proto.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.encoder().Explanation(x), nil
+	return s.o.Events.Encoder().Explanation(x), nil
 }
 
 // resume delivers what a subscription that begins now gives of what was published already.
@@ -298,9 +300,9 @@ func (s *Server) deliverPast(c *call, d *mihf.Delivery) error {
 		e.Type, e.Held = natsproto.TypeEvent, s.broker.Now().Sub(at)
 		return s.deliver(c.Deliver, &e, bytes)
 	case mihf.DeliverHint:
-		e.Type, m = natsproto.TypeHint, conv.Encoder{Now: s.broker.Now(), Node: s.node}.Hint(&d.Hint)
+		e.Type, m = natsproto.TypeHint, s.o.Events.HintEncoder(s.broker.Now()).Hint(&d.Hint)
 	case mihf.DeliverSnapshot:
-		e.Type, m = natsproto.TypeSnapshot, s.encoder().Snapshot(d.Snapshot)
+		e.Type, m = natsproto.TypeSnapshot, s.o.Events.Encoder().Snapshot(d.Snapshot)
 	case mihf.DeliverGap:
 		e.Type, m = natsproto.TypeGap, conv.EncodeGap(&d.Gap)
 	}

@@ -20,8 +20,10 @@ import (
 // Options say how to serve. Fields that are zero mean the default that they name.
 type Options struct {
 	Broker front.Broker
-	Events *encoded.Events // nil: of its own
-	Logger *slog.Logger    // nil: discard
+	// Events are shared with other fronts, or hide points of attachment, as everything else then
+	// does; nil: its own.
+	Events *encoded.Events
+	Logger *slog.Logger // nil: discard
 
 	// One of the two is needed.
 	Embedded *Embedded

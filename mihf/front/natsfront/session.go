@@ -196,7 +196,7 @@ func (s *Server) hints(x *session) error {
 func (s *Server) sendOwn(x *session, l *letter, d *mihf.Delivery) {
 	switch d.Kind {
 	case mihf.DeliverHint:
-		m, err := l.write(d, s.broker.Now(), s.node)
+		m, err := l.write(d, s.o.Events.HintEncoder(s.broker.Now()))
 		if err != nil {
 			s.counts.encodeErrors.Add(1)
 			s.log.Error("hint not published", "sequence", d.Hint.Sequence, "kind", d.Hint.Kind.String(), "error", err)
@@ -325,7 +325,7 @@ func (s *Server) record(c *call) (proto.Message, error) {
 func (s *Server) recording(ctx context.Context, who mihf.Caller, x *session) {
 	defer x.end()
 	lost, err := s.broker.Record(ctx, who, func(o *mihf.Observation) error {
-		bytes, err := proto.Marshal(s.encoder().Observation(o))
+		bytes, err := proto.Marshal(s.o.Events.Encoder().Observation(o))
 		if err != nil {
 			s.counts.encodeErrors.Add(1)
 			return nil //nolint:nilerr // counted; the others go on
