@@ -136,8 +136,9 @@ func TestReaderThatIsBehind(t *testing.T) {
 	next(t, feed, 5)
 }
 
-// "The loss of the broker ends what is open"; a subscription comes back to the next one.
-func TestBrokerLeaves(t *testing.T) {
+// open returns a client that follows, and has been given a snapshot, and is attached.
+func open(t *testing.T) (*daemons.MessageBus, *fake, *mihdbus.Client, mihf.Feed, mihf.Attachment) {
+	t.Helper()
 	b := daemons.Bus(t, daemons.BusConfig{})
 	f := serve(t, b, nil)
 	c := dial(t, b, mihdbus.Options{})
@@ -146,9 +147,15 @@ func TestBrokerLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer at.Close()
+	t.Cleanup(at.Close)
 	f.deliver(call, snapshot(1))
 	next(t, feed, 1)
+	return b, f, c, feed, at
+}
+
+// "The loss of the broker ends what is open"; a subscription comes back to the next one.
+func TestBrokerLeaves(t *testing.T) {
+	b, f, c, feed, at := open(t)
 	f.stop()
 	if _, err := at.Next(make([]mihf.Delivery, 1)); !errors.Is(err, mihf.ErrClosed) || errors.Is(err, clients.ErrClientClosed) {
 		t.Errorf("the attachment: %v", err)
@@ -168,17 +175,7 @@ func TestBrokerLeaves(t *testing.T) {
 
 // "The loss of the bus ends what is open", and a subscription comes back.
 func TestBusIsLost(t *testing.T) {
-	b := daemons.Bus(t, daemons.BusConfig{})
-	f := serve(t, b, nil)
-	c := dial(t, b, mihdbus.Options{})
-	feed, call := follow(t, f, c)
-	at, err := c.Attach(within(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer at.Close()
-	f.deliver(call, snapshot(1))
-	next(t, feed, 1)
+	b, f, _, feed, at := open(t)
 	b.Kill()
 	<-at.Done()
 	if err := at.Err(); !errors.Is(err, mihf.ErrClosed) {

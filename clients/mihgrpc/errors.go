@@ -11,18 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
-
-// remoteError is a refusal of the broker: its text, and the error of the vocabulary that
-// it stands for.
-type remoteError struct {
-	kind error
-	text string
-}
-
-func (e *remoteError) Error() string { return e.text }
-func (e *remoteError) Unwrap() error { return e.kind }
 
 // kinds maps the protocol's codes to the vocabulary's errors.
 var kinds = map[codes.Code]error{
@@ -48,7 +39,7 @@ func errorOf(err error) error {
 	}
 	s := status.Convert(err)
 	if kind := kinds[s.Code()]; kind != nil {
-		return &remoteError{kind, plain(s.Message())}
+		return &conv.RefusedError{Kind: kind, Text: plain(s.Message())}
 	}
 	return err
 }
@@ -80,7 +71,7 @@ var reasons = map[mihv1.FailedReason]error{
 // failedError turns a refused request on an attachment into an error.
 func failedError(f *mihv1.Failed) error {
 	if kind := reasons[f.GetReason()]; kind != nil {
-		return &remoteError{kind, f.GetText()}
+		return &conv.RefusedError{Kind: kind, Text: f.GetText()}
 	}
 	return errors.New(f.GetText())
 }

@@ -34,7 +34,7 @@ var layers = []struct{ pkg, may, why string }{
 	{`mihf/session`, `mihf|mihf/queue|proto/wire21`, "the session is pure and speaks 802.21 frames"},
 	{pure, `mihf|` + pure, "the pure core knows nothing outside itself"},
 	{`mihf/front/wirefront`, `mihf|mihf/(access|front|metrics|clock|session)|proto/.*`, "a front reaches the broker through mihf/front"},
-	{`mihf/front(/.*)?`, `mihf|mihf/(access|busconn|front|metrics|clock)|mihf/front/(broadcast|encoded|patient|pseudonym)|proto/.*`, "a front reaches the broker through mihf/front"},
+	{`mihf/front(/.*)?`, `mihf|mihf/(access|busconn|front|metrics|clock)|mihf/front/(broadcast|encoded|patient|pseudonym|service)|proto/.*`, "a front reaches the broker through mihf/front"},
 	{`mihf/(busconn|daemon|metrics|clock|config)`, `mihf|mihf/(metrics|clock|config)`, "the frame of the daemon knows none of its parts"},
 	{`mihf/.*`, `mihf|` + pure + `|mihf/(broker|clock|command|config|metrics)`, "the core knows no sensor, predictor, transport, front or client"},
 	{`predictors/score`, `mihf|mihf/recording|predictors`, "scoring reads recordings"},

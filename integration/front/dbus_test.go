@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"os"
-	"sync"
 	"testing"
 
 	"mihf.dev/clients"
@@ -38,14 +37,7 @@ func serveDBus(t *testing.T, b front.Broker) func(*testing.T, uint32) clients.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			t.Errorf("D-Bus front: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	keep(t, s.Run)
 	<-s.Ready()
 	return func(t *testing.T, uid uint32) clients.Client {
 		t.Helper()

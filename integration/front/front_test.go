@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -53,14 +52,7 @@ func serveGRPC(t *testing.T, b front.Broker) func(*testing.T, uint32) clients.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			t.Errorf("gRPC front: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	keep(t, s.Run)
 	<-s.Ready()
 	return func(t *testing.T, uid uint32) clients.Client {
 		t.Helper()

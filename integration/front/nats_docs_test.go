@@ -55,16 +55,9 @@ func TestNATSOneLiners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { _ = br.Run(ctx) })
-	running.Go(func() { _ = s.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
+	keep(t, br.Run, s.Run)
 	<-s.Ready()
-	see := func(o mihf.Observation, link mihf.LinkID) {
-		o.At, o.Link, o.Sensor = br.Now(), link, "test"
-		br.Observe(&o)
-	}
+	see := sees(br)
 	see(facts(true), wlan)
 	see(rssi(-60), wlan)
 	used := map[string]bool{}
@@ -139,11 +132,7 @@ func outside(t *testing.T, config string, x natsfront.External, grants ...access
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() { _ = br.Run(ctx) })
-	running.Go(func() { _ = s.Run(ctx) })
-	t.Cleanup(func() { cancel(); running.Wait() })
+	keep(t, br.Run, s.Run)
 	return br, server.URL
 }
 

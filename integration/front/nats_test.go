@@ -1,10 +1,8 @@
 package front
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,14 +35,7 @@ func serveNATS(t *testing.T, o natsfront.Options) *natsfront.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := s.Run(ctx); err != nil {
-			t.Errorf("NATS front: %v", err)
-		}
-	})
-	t.Cleanup(func() { cancel(); running.Wait() })
+	keep(t, s.Run)
 	<-s.Ready()
 	return s
 }

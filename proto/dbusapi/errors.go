@@ -7,6 +7,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
 )
 
 // Names of errors. Those of D-Bus itself are used where they say it.
@@ -68,16 +69,6 @@ func ErrorName(err error) string {
 	return ErrorFailed
 }
 
-// remoteError is a refusal of the broker: its text, and the error of the vocabulary that it
-// stands for.
-type remoteError struct {
-	kind error
-	text string
-}
-
-func (e *remoteError) Error() string { return e.text }
-func (e *remoteError) Unwrap() error { return e.kind }
-
 // NewError returns the error that a name and text stand for. Where the name says nothing to
 // the vocabulary, it wraps none of its errors.
 func NewError(name, text string) error {
@@ -86,11 +77,11 @@ func NewError(name, text string) error {
 	}
 	for _, e := range errorNames {
 		if e.name == name {
-			return &remoteError{e.err, text}
+			return &conv.RefusedError{Kind: e.err, Text: text}
 		}
 	}
 	if kind := others[name]; kind != nil {
-		return &remoteError{kind, text}
+		return &conv.RefusedError{Kind: kind, Text: text}
 	}
 	return errors.New(text)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"mihf.dev/mihf"
+	"mihf.dev/proto/conv"
 )
 
 // codes are the refusals, by the error of the vocabulary. The first that fits counts.
@@ -37,15 +38,6 @@ func Code(err error) string {
 	return internal
 }
 
-// refusal is an error that another side gave.
-type refusal struct {
-	kind error
-	text string
-}
-
-func (e *refusal) Error() string { return e.text }
-func (e *refusal) Unwrap() error { return e.kind }
-
 // Refused returns the error that a message says, or nil.
 func Refused(h Header, data []byte) error {
 	v := h[HeaderError]
@@ -64,8 +56,8 @@ func Refused(h Header, data []byte) error {
 			if text == "" {
 				text = c.err.Error()
 			}
-			return &refusal{c.err, text}
+			return &conv.RefusedError{Kind: c.err, Text: text}
 		}
 	}
-	return &refusal{nil, v[0] + ": " + text}
+	return &conv.RefusedError{Text: v[0] + ": " + text}
 }

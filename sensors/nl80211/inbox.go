@@ -78,7 +78,7 @@ func (s *Sensor) read(c conn, box *inbox) {
 				return err
 			})
 			if err != nil {
-				s.malformed(err)
+				s.malformed.Note(err)
 			}
 		}
 	}

@@ -347,7 +347,9 @@ func (r *radio) identify(now mihf.Time, id mihf.LinkID) {
 	}
 	if r.id != id {
 		r.id, r.sent, r.told = id, nil, false
+		r.table.forget()
 		r.look(now)
+		r.results(now) // what was detected before the link was known was told to nobody
 	}
 }
 

@@ -84,19 +84,17 @@ func (o Options) withDefaults() Options {
 
 // counters count since New.
 type counters struct {
-	messages, malformed, overflows, unheard, resyncs, torn, refused, rejected, undetected atomic.Uint64
+	messages, overflows, unheard, resyncs, torn, refused, rejected, undetected atomic.Uint64
 }
 
 // Sensor senses the Wi-Fi interfaces of one network namespace.
 type Sensor struct {
-	opt    Options
-	count  counters
-	buffer int // of the watch socket; of Run's goroutine
-	dial   func() (conn, error)
-	own    func(index int) mihf.LinkID // ids where Options.Link is nil
-
-	mu        sync.Mutex // guards all following fields
-	complaint string     // the malformed message logged last
+	opt       Options
+	count     counters
+	buffer    int // of the watch socket; of Run's goroutine
+	dial      func() (conn, error)
+	own       func(index int) mihf.LinkID // ids where Options.Link is nil
+	malformed *sensors.Malformed
 }
 
 var _ sensors.Sensor = (*Sensor)(nil)
@@ -104,6 +102,7 @@ var _ sensors.Sensor = (*Sensor)(nil)
 // New returns a sensor that is not yet running.
 func New(opt Options) *Sensor {
 	s := &Sensor{opt: opt.withDefaults()}
+	s.malformed = sensors.NewMalformed(s.opt.Log)
 	s.buffer = s.opt.BufferBytes
 	s.dial = func() (conn, error) {
 		ns := 0
@@ -128,7 +127,7 @@ func (s *Sensor) Counters() []mihf.CounterValue {
 	c := &s.count
 	return []mihf.CounterValue{
 		{Name: "mihf_nl80211_messages_total", Value: c.messages.Load()},
-		{Name: "mihf_nl80211_malformed_messages_total", Value: c.malformed.Load()},
+		{Name: "mihf_nl80211_malformed_messages_total", Value: s.malformed.Count()},
 		{Name: "mihf_nl80211_overflows_total", Value: c.overflows.Load()},
 		{Name: "mihf_nl80211_unheard_bursts_total", Value: c.unheard.Load()},
 		{Name: "mihf_nl80211_resyncs_total", Value: c.resyncs.Load()},
@@ -136,18 +135,6 @@ func (s *Sensor) Counters() []mihf.CounterValue {
 		{Name: "mihf_nl80211_refused_readings_total", Value: c.refused.Load()},
 		{Name: "mihf_nl80211_rejected_values_total", Value: c.rejected.Load()},
 		{Name: "mihf_nl80211_undetected_total", Value: c.undetected.Load()},
-	}
-}
-
-// malformed counts a message that could not be read, and logs each new complaint.
-func (s *Sensor) malformed(err error) {
-	s.count.malformed.Add(1)
-	s.mu.Lock()
-	again := s.complaint == err.Error()
-	s.complaint = err.Error()
-	s.mu.Unlock()
-	if !again {
-		s.opt.Log.Warn("malformed netlink message", "error", err.Error())
 	}
 }
 

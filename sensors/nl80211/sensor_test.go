@@ -213,11 +213,11 @@ func TestMalformed(t *testing.T) {
 		f.bad[unix.NL80211_CMD_GET_STATION] = []byte{1, 2, 3, 4, 5}
 	}, func(b *bed) {
 		b.want("starting", "authorised "+ap1+" home", "ok")
-		n := b.sensor.count.malformed.Load()
+		n := b.sensor.malformed.Count()
 		b.kernel.deliver(false, received{msg: genetlink.Message{Data: []byte{255, 255, 1, 0}}})
 		synctest.Wait()
-		if n == 0 || b.sensor.count.malformed.Load() <= n {
-			b.Errorf("%d counted, then %d", n, b.sensor.count.malformed.Load())
+		if n == 0 || b.sensor.malformed.Count() <= n {
+			b.Errorf("%d counted, then %d", n, b.sensor.malformed.Count())
 		}
 	})
 }

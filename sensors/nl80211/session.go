@@ -97,7 +97,7 @@ func (s *session) open() error {
 	if err != nil {
 		return wrap("open generic netlink socket", err)
 	}
-	s.kernel = &kernel{conn: c, count: &s.sensor.count, broken: s.sensor.malformed}
+	s.kernel = &kernel{conn: c, count: &s.sensor.count, broken: s.sensor.malformed.Note}
 	if s.kernel.family, err = c.GetFamily(familyName); err != nil {
 		if isErrno(err, unix.ENOENT) {
 			return fmt.Errorf("the kernel has no nl80211 (module cfg80211), so no Wi-Fi: %w", sensors.ErrUnavailable)

@@ -91,6 +91,9 @@ func (t *table) take(now mihf.Time, list []bssInfo, since mihf.Time) []mihf.Obse
 	return out
 }
 
+// forget takes what was told back: it was told of another link, or of none.
+func (t *table) forget() { t.sent = nil }
+
 func (t *table) differs(b *bssInfo, before *detection, heardAt mihf.Time) bool {
 	return heardAt > before.at && (heardAt.Sub(before.at) >= detectEvery ||
 		math.Abs(b.strength()-before.signal) >= detectStep || !bytes.Equal(b.ssid, before.ssid))

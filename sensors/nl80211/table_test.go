@@ -2,6 +2,8 @@ package nl80211
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +51,24 @@ func TestDetections(t *testing.T) {
 		late := rawBSS{bssid: "02:00:00:00:04:00", ssid: "late", mbm: -7000, seen: b.now() + mihf.Time(2*time.Second)}
 		scan(one(-40), late)
 		b.want(`detected 02:00:00:00:04:00 "late" -70 age=1s`, "scanning false")
+	})
+}
+
+// What was heard before the link was known is told when it is.
+func TestDetectedBeforeTheLinkIsKnown(t *testing.T) {
+	inBubble(t, station0(), func(f *fake, _ *Options) { f.unknown[wlan0] = true }, func(b *bed) {
+		b.seen(true)
+		b.send(unix.NL80211_CMD_TRIGGER_SCAN)
+		b.kernel.change(func() { b.wlan.bss = []rawBSS{{bssid: ap1, ssid: "home", mbm: -6000, seen: b.now()}} })
+		b.send(unix.NL80211_CMD_NEW_SCAN_RESULTS)
+		time.Sleep(2 * scanEvery) // they are read
+		b.want()
+		b.kernel.change(func() { b.kernel.unknown[wlan0] = false })
+		time.Sleep(2 * time.Second)
+		list := b.seen(false)
+		if !slices.ContainsFunc(list, func(s string) bool { return strings.HasPrefix(s, "detected "+ap1) }) {
+			t.Errorf("not detected: %q", list)
+		}
 	})
 }
 

@@ -69,7 +69,7 @@ func TestMalformedIsCounted(t *testing.T) {
 	s.hear(message{typ: unix.RTM_NEWLINK, data: []byte{1, 2}}, box)
 	s.hear(message{typ: 9999}, box)
 	s.hear(message{typ: unix.RTM_NEWRULE}, box)
-	if n := s.count.malformed.Load(); n != 2 {
+	if n := s.malformed.Count(); n != 2 {
 		t.Errorf("%d malformed messages counted, want 2", n)
 	}
 	if h, _ := box.take(); !h.resolve {

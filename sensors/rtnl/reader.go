@@ -65,7 +65,7 @@ func (s *Sensor) read(c *conn, box *inbox) {
 			box.fail(errOverflow)
 			return
 		case errors.Is(err, errTruncated):
-			s.malformed(err)
+			s.malformed.Note(err)
 			box.add(hint{all: true})
 			continue
 		case err != nil:
@@ -75,7 +75,7 @@ func (s *Sensor) read(c *conn, box *inbox) {
 			continue // not the kernel
 		}
 		if err := messages(b, func(m message) error { s.hear(m, box); return nil }); err != nil {
-			s.malformed(err)
+			s.malformed.Note(err)
 		}
 	}
 }
@@ -90,6 +90,6 @@ func (s *Sensor) hear(m message, box *inbox) {
 		return err
 	})
 	if err != nil {
-		s.malformed(err)
+		s.malformed.Note(err)
 	}
 }

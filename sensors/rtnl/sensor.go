@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -95,19 +94,17 @@ func (o Options) withDefaults() Options {
 
 // counters count since New.
 type counters struct {
-	messages, malformed, overflows, resyncs, interrupted, drift, dumps, unwatched atomic.Uint64
+	messages, overflows, resyncs, interrupted, drift, dumps, unwatched atomic.Uint64
 }
 
 // Sensor senses one network namespace.
 type Sensor struct {
-	opt   Options
-	count counters
-	watch atomic.Pointer[watchSet]
-	poke  chan struct{} // 1 slot: the watched set is another one
-	links directory
-
-	mu        sync.Mutex // guards all following fields
-	complaint string     // the malformed message logged last
+	opt       Options
+	count     counters
+	watch     atomic.Pointer[watchSet]
+	poke      chan struct{} // 1 slot: the watched set is another one
+	links     directory
+	malformed *sensors.Malformed
 }
 
 var _ sensors.Sensor = (*Sensor)(nil)
@@ -118,6 +115,7 @@ func New(opt Options) *Sensor {
 	if s.opt.Log == nil {
 		s.opt.Log = slog.New(slog.DiscardHandler)
 	}
+	s.malformed = sensors.NewMalformed(s.opt.Log)
 	s.Watch(nil)
 	return s
 }
@@ -143,25 +141,13 @@ func (s *Sensor) Counters() []mihf.CounterValue {
 	c := &s.count
 	return []mihf.CounterValue{
 		{Name: "mihf_rtnl_messages_total", Value: c.messages.Load()},
-		{Name: "mihf_rtnl_malformed_messages_total", Value: c.malformed.Load()},
+		{Name: "mihf_rtnl_malformed_messages_total", Value: s.malformed.Count()},
 		{Name: "mihf_rtnl_overflows_total", Value: c.overflows.Load()},
 		{Name: "mihf_rtnl_resyncs_total", Value: c.resyncs.Load()},
 		{Name: "mihf_rtnl_interrupted_dumps_total", Value: c.interrupted.Load()},
 		{Name: "mihf_rtnl_route_dumps_total", Value: c.dumps.Load()},
 		{Name: "mihf_rtnl_drift_observations_total", Value: c.drift.Load()},
 		{Name: "mihf_rtnl_unwatched_peers_total", Value: c.unwatched.Load()},
-	}
-}
-
-// malformed counts a message that could not be read, and logs each new complaint.
-func (s *Sensor) malformed(err error) {
-	s.count.malformed.Add(1)
-	s.mu.Lock()
-	again := s.complaint == err.Error()
-	s.complaint = err.Error()
-	s.mu.Unlock()
-	if !again {
-		s.opt.Log.Warn("malformed netlink message", "error", err.Error())
 	}
 }
 

@@ -109,7 +109,7 @@ func (s *session) open() error {
 	if s.kernel, err = openKernel(opt.Netns); err != nil {
 		return errors.Join(err, s.watch.close())
 	}
-	s.kernel.mark, s.kernel.uid, s.kernel.malformed = opt.Mark, opt.UID, s.sensor.malformed
+	s.kernel.mark, s.kernel.uid, s.kernel.malformed = opt.Mark, opt.UID, s.sensor.malformed.Note
 	s.filter()
 	return nil
 }

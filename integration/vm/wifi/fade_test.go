@@ -10,7 +10,7 @@ import (
 
 // A walk-away with losses by signal and rate: data that comes through gets rare, ends, and
 // only then does the kernel know. "The last data frame that the medium delivered, which it
-// knows": what the station received is what the medium says.
+// knows": what the station received is what the medium says, to one in a hundred.
 func TestFade(t *testing.T) {
 	b := start(t)
 	b.Join(station, ap1, medium.Steady(-50))
@@ -32,7 +32,8 @@ func TestFade(t *testing.T) {
 
 	truth := b.Truth(ap1, station)
 	received := got.end()
-	if received.count != truth.Data {
+	// What the driver took is what is received, but for what the stack above it discards.
+	if received.count > truth.Data || received.count < truth.Data-truth.Data/100 {
 		t.Errorf("the station received %d frames, the medium says %d", received.count, truth.Data)
 	}
 	if before.DataLost > 0 || truth.DataLost == 0 || truth.LastData <= begin || truth.LastData >= lost {

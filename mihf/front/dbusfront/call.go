@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/busconn"
-	"mihf.dev/proto/conv"
 	"mihf.dev/proto/dbusapi"
 )
 
@@ -29,11 +27,6 @@ func (r *refusal) Error() string { return r.text }
 
 func refuse(name, format string, args ...any) error {
 	return &refusal{name, fmt.Sprintf(format, args...)}
-}
-
-// encoder returns one for messages that are sent now.
-func (s *Server) encoder() conv.Encoder {
-	return conv.Encoder{Now: s.o.Broker.Now(), Wall: time.Now(), Node: s.dicts.Node()}
 }
 
 // do does one call and answers it.

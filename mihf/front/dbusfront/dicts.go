@@ -22,7 +22,7 @@ func (s *Server) event(ev *mihf.Event) (dict variant.Dict, heldNs int64) {
 
 // hint returns a hint's dictionary, made now. Hints carry no wall time.
 func (s *Server) hint(h *mihf.Hint) variant.Dict {
-	return variant.Encode(conv.Encoder{Now: s.o.Broker.Now(), Node: s.dicts.Node()}.Hint(h))
+	return variant.Encode(s.dicts.HintEncoder(s.o.Broker.Now()).Hint(h))
 }
 
 // delivery returns what a subscription gives as mih.v1.SubscribeResponse.
@@ -45,7 +45,7 @@ func (s *Server) delivery(d *mihf.Delivery) variant.Dict {
 	case mihf.DeliverHint:
 		set("hint", s.hint(&d.Hint))
 	case mihf.DeliverSnapshot:
-		set("snapshot", variant.Encode(s.encoder().Snapshot(d.Snapshot)))
+		set("snapshot", variant.Encode(s.dicts.Encoder().Snapshot(d.Snapshot)))
 	case mihf.DeliverGap:
 		set("gap", variant.Encode(conv.EncodeGap(&d.Gap)))
 	}

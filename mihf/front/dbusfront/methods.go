@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/broadcast"
 	"mihf.dev/proto/conv"
@@ -13,12 +15,17 @@ import (
 	"mihf.dev/proto/variant"
 )
 
-func (p *peer) getSnapshot(who mihf.Caller, _ []any) (answer, error) {
-	snap, err := p.b.s.o.Broker.Snapshot(p.ctx, who)
+// dict gives an answer of the service as a dictionary.
+func dict(m proto.Message, err error) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return give(variant.Encode(p.b.s.encoder().Snapshot(snap)))
+	return give(variant.Encode(m))
+}
+
+func (p *peer) getSnapshot(who mihf.Caller, _ []any) (answer, error) {
+	r, err := p.b.s.service.GetSnapshot(p.ctx, who, nil)
+	return dict(r.GetSnapshot(), err)
 }
 
 // subscription reads the argument of Subscribe and Resume.
@@ -48,15 +55,8 @@ func (p *peer) resume(who mihf.Caller, args []any) (answer, error) {
 }
 
 func (p *peer) getParameters(who mihf.Caller, args []any) (answer, error) {
-	link, err := conv.DecodeLink(args[0].(string))
-	if err != nil {
-		return answer{}, err
-	}
-	l, err := p.b.s.o.Broker.Parameters(p.ctx, who, link)
-	if err != nil {
-		return answer{}, err
-	}
-	return give(variant.Encode(p.b.s.encoder().LinkStatus(&l)))
+	r, err := p.b.s.service.GetParameters(p.ctx, who, &mihv1.GetParametersRequest{Link: args[0].(string)})
+	return dict(r.GetStatus(), err)
 }
 
 func (p *peer) getInformation(who mihf.Caller, args []any) (answer, error) {
@@ -64,54 +64,27 @@ func (p *peer) getInformation(who mihf.Caller, args []any) (answer, error) {
 	if err := variant.DecodeRequest(dictOf(args[0]), &req); err != nil {
 		return answer{}, err
 	}
-	q, err := conv.DecodeInformationRequest(&req)
-	if err != nil {
-		return answer{}, err
-	}
-	info, err := p.b.s.o.Broker.Information(p.ctx, who, q)
-	if err != nil {
-		return answer{}, err
-	}
-	return give(variant.Encode(p.b.s.encoder().Information(info)))
+	r, err := p.b.s.service.GetInformation(p.ctx, who, &req)
+	return dict(r, err)
 }
 
 func (p *peer) status(who mihf.Caller, _ []any) (answer, error) {
-	st, err := p.b.s.o.Broker.Status(p.ctx, who)
-	if err != nil {
-		return answer{}, err
-	}
-	return give(variant.Encode(conv.EncodeStatus(&st)))
+	r, err := p.b.s.service.Status(p.ctx, who, nil)
+	return dict(r, err)
 }
 
 func (p *peer) explain(who mihf.Caller, args []any) (answer, error) {
-	id, err := conv.DecodePredictionID(args[0].(string))
-	if err != nil {
-		return answer{}, err
-	}
-	x, err := p.b.s.o.Broker.Explain(p.ctx, who, id)
-	if err != nil {
-		return answer{}, err
-	}
-	return give(variant.Encode(p.b.s.encoder().Explanation(x)))
+	r, err := p.b.s.service.Explain(p.ctx, who, &mihv1.ExplainRequest{PredictionId: args[0].(string)})
+	return dict(r, err)
 }
 
 func (p *peer) configureThresholds(who mihf.Caller, args []any) (answer, error) {
-	link, err := conv.DecodeLink(args[0].(string))
+	items, err := variant.DecodeRequests[mihv1.ThresholdConfig](args[1].([]variant.Dict))
 	if err != nil {
 		return answer{}, err
 	}
-	raw, err := variant.DecodeRequests[mihv1.ThresholdConfig](args[1].([]variant.Dict))
-	if err != nil {
-		return answer{}, err
-	}
-	items, err := conv.DecodeThresholds(raw)
-	if err != nil {
-		return answer{}, err
-	}
-	if err := p.b.s.o.Broker.ConfigureThresholds(p.ctx, who, link, items); err != nil {
-		return answer{}, err
-	}
-	return give(variant.Encode(&mihv1.ConfigureThresholdsResponse{}))
+	r, err := p.b.s.service.ConfigureThresholds(p.ctx, who, &mihv1.ConfigureThresholdsRequest{Link: args[0].(string), Items: items})
+	return dict(r, err)
 }
 
 // machineID returns the host's id, as every D-Bus library gives it.

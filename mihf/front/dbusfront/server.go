@@ -15,6 +15,7 @@ import (
 	"mihf.dev/mihf/busconn"
 	"mihf.dev/mihf/front"
 	"mihf.dev/mihf/front/encoded"
+	"mihf.dev/mihf/front/service"
 	"mihf.dev/proto/variant"
 )
 
@@ -84,12 +85,13 @@ var (
 
 // Server is the D-Bus front. See the package comment.
 type Server struct {
-	o     Options
-	log   *slog.Logger
-	ready chan struct{}
-	turn  chan struct{} // room for one in it lets a call be done
-	named sync.Map      // methods that a malformed call was logged of
-	dicts *encoded.Forms[variant.Dict]
+	o       Options
+	log     *slog.Logger
+	ready   chan struct{}
+	turn    chan struct{} // room for one in it lets a call be done
+	named   sync.Map      // methods that a malformed call was logged of
+	dicts   *encoded.Forms[variant.Dict]
+	service service.Service
 
 	counts struct {
 		joined, calls, refused, malformed, signals, encodeErrors, panics, oversized atomic.Uint64
@@ -119,6 +121,7 @@ func New(o Options) (*Server, error) {
 	o.setDefaults()
 	s := &Server{o: o, log: o.Logger, ready: make(chan struct{}), turn: make(chan struct{}, maxAtOnce)}
 	s.dicts = encoded.NewForms(o.Broker.Node(), o.Broker.Now, dictOfEvent)
+	s.service = service.Of(o.Broker, s.dicts)
 	s.condition = mihf.SensorCondition{Sensor: "dbus", Condition: mihf.ConditionStarting}
 	return s, nil
 }

@@ -130,7 +130,7 @@ func (p *peer) record(who mihf.Caller, args []any) (answer, error) {
 	return s.begin(func() error {
 		lost, err := p.b.s.o.Broker.Record(s.ctx, who, func(o *mihf.Observation) error {
 			return s.deliver(func() variant.Dict {
-				return variant.Dict{"observation": dbus.MakeVariant(variant.Encode(p.b.s.encoder().Observation(o)))}
+				return variant.Dict{"observation": dbus.MakeVariant(variant.Encode(p.b.s.dicts.Encoder().Observation(o)))}
 			})
 		})
 		if errors.Is(context.Cause(s.ctx), errStreamClosed) {

@@ -6,75 +6,47 @@ import (
 	"google.golang.org/grpc"
 
 	"mihf.dev/mihf"
-	"mihf.dev/proto/conv"
+	"mihf.dev/mihf/front/service"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
 
+// service answers requests as the connection's listeners are told.
+func (s *Server) service(ctx context.Context) service.Service {
+	return service.Of(s.broker, s.forms(ctx))
+}
+
+// answered gives an answer, or a refusal as a status.
+func answered[A any](a A, err error) (A, error) {
+	if err != nil {
+		var none A
+		return none, statusOf(err)
+	}
+	return a, nil
+}
+
 // GetParameters sends the newest values of a link (Link_Get_Parameters).
 func (s *Server) GetParameters(ctx context.Context, req *mihv1.GetParametersRequest) (*mihv1.GetParametersResponse, error) {
-	link, err := conv.DecodeLink(req.GetLink())
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	l, err := s.broker.Parameters(ctx, callerOf(ctx), link)
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	return &mihv1.GetParametersResponse{Status: s.forms(ctx).Encoder().LinkStatus(&l)}, nil
+	return answered(s.service(ctx).GetParameters(ctx, callerOf(ctx), req))
 }
 
 // GetInformation sends what is known of points of attachment (MIH_Get_Information).
 func (s *Server) GetInformation(ctx context.Context, req *mihv1.GetInformationRequest) (*mihv1.GetInformationResponse, error) {
-	q, err := conv.DecodeInformationRequest(req)
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	forms := s.forms(ctx)
-	i, err := forms.Key().Information(q, func(q mihf.InformationRequest) (*mihf.Information, error) {
-		return s.broker.Information(ctx, callerOf(ctx), q)
-	})
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	return forms.Encoder().Information(i), nil
+	return answered(s.service(ctx).GetInformation(ctx, callerOf(ctx), req))
 }
 
 // ConfigureThresholds applies all items or none (Link_Configure_Thresholds).
 func (s *Server) ConfigureThresholds(ctx context.Context, req *mihv1.ConfigureThresholdsRequest) (*mihv1.ConfigureThresholdsResponse, error) {
-	link, err := conv.DecodeLink(req.GetLink())
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	items, err := conv.DecodeThresholds(req.GetItems())
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	if err := s.broker.ConfigureThresholds(ctx, callerOf(ctx), link, items); err != nil {
-		return nil, statusOf(err)
-	}
-	return &mihv1.ConfigureThresholdsResponse{}, nil
+	return answered(s.service(ctx).ConfigureThresholds(ctx, callerOf(ctx), req))
 }
 
 // Status sends counts and conditions.
-func (s *Server) Status(ctx context.Context, _ *mihv1.StatusRequest) (*mihv1.StatusResponse, error) {
-	st, err := s.broker.Status(ctx, callerOf(ctx))
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	return conv.EncodeStatus(&st), nil
+func (s *Server) Status(ctx context.Context, req *mihv1.StatusRequest) (*mihv1.StatusResponse, error) {
+	return answered(s.service(ctx).Status(ctx, callerOf(ctx), req))
 }
 
 // Explain tells why a prediction was announced.
 func (s *Server) Explain(ctx context.Context, req *mihv1.ExplainRequest) (*mihv1.ExplainResponse, error) {
-	id, err := conv.DecodePredictionID(req.GetPredictionId())
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	x, err := s.broker.Explain(ctx, callerOf(ctx), id)
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	return s.forms(ctx).Encoder().Explanation(x), nil
+	return answered(s.service(ctx).Explain(ctx, callerOf(ctx), req))
 }
 
 // Record sends observations until the client is done, and then how many it missed.

@@ -104,10 +104,6 @@ func (s *subscriber) deliverEvent(d *mihf.Delivery) error {
 }
 
 // GetSnapshot sends the state that the caller may see.
-func (s *Server) GetSnapshot(ctx context.Context, _ *mihv1.GetSnapshotRequest) (*mihv1.GetSnapshotResponse, error) {
-	snap, err := s.broker.Snapshot(ctx, callerOf(ctx))
-	if err != nil {
-		return nil, statusOf(err)
-	}
-	return &mihv1.GetSnapshotResponse{Snapshot: s.forms(ctx).Encoder().Snapshot(snap)}, nil
+func (s *Server) GetSnapshot(ctx context.Context, req *mihv1.GetSnapshotRequest) (*mihv1.GetSnapshotResponse, error) {
+	return answered(s.service(ctx).GetSnapshot(ctx, callerOf(ctx), req))
 }

@@ -10,6 +10,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/encoded"
+	"mihf.dev/mihf/front/service"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 )
@@ -123,33 +124,14 @@ func (a *attached) request(req *mihv1.AttachRequest) (err error) {
 func (a *attached) answer(req *mihv1.AttachRequest) (*mihv1.AttachResponse, error) {
 	switch r := req.GetRequest().(type) {
 	case *mihv1.AttachRequest_Register:
-		spec, err := conv.DecodeFlowSpec(r.Register)
-		if err != nil {
-			return nil, err
-		}
-		reg, err := a.at.Register(spec)
-		if err != nil {
-			return nil, err
-		}
-		return &mihv1.AttachResponse{Response: &mihv1.AttachResponse_Registered{Registered: conv.EncodeRegistration(&reg)}}, nil
+		reg, err := service.Register(a.at, r.Register)
+		return &mihv1.AttachResponse{Response: &mihv1.AttachResponse_Registered{Registered: reg}}, err
 	case *mihv1.AttachRequest_Update:
-		u, err := conv.DecodeFlowUpdate(r.Update)
-		if err != nil {
-			return nil, err
-		}
-		return done(a.at.Update(u))
+		return done(service.Update(a.at, r.Update))
 	case *mihv1.AttachRequest_Unregister:
-		id, err := conv.DecodeUnregister(r.Unregister)
-		if err != nil {
-			return nil, err
-		}
-		return done(a.at.Unregister(id))
+		return done(service.Unregister(a.at, r.Unregister))
 	case *mihv1.AttachRequest_Ack:
-		ack, err := conv.DecodeAck(r.Ack)
-		if err != nil {
-			return nil, err
-		}
-		return nil, a.at.Acknowledge(ack)
+		return nil, service.Acknowledge(a.at, r.Ack)
 	default:
 		return nil, fmt.Errorf("%w: request %d asks for nothing that this version knows", mihf.ErrInvalid, req.GetRequestId())
 	}

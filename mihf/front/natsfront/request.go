@@ -13,6 +13,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/front/broadcast"
+	"mihf.dev/mihf/front/service"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/natsproto"
@@ -109,7 +110,7 @@ func (s *Server) do(j *job) {
 func (s *Server) perform(c *call) (proto.Message, natsproto.Header, error) {
 	switch c.op {
 	case natsproto.OpSnapshot:
-		m, err := s.snapshot(c)
+		m, err := answered(c, s.service().GetSnapshot)
 		return m, nil, err
 	case natsproto.OpResume:
 		return s.resume(c)
@@ -122,15 +123,26 @@ func (s *Server) perform(c *call) (proto.Message, natsproto.Header, error) {
 	return nil, nil, fmt.Errorf("%w: no operation %.40q", mihf.ErrInvalid, c.op)
 }
 
-func (s *Server) snapshot(c *call) (proto.Message, error) {
-	if err := c.Decode(c.msg.Data, &mihv1.GetSnapshotRequest{}); err != nil {
+// service answers requests as those on the server are told.
+func (s *Server) service() service.Service { return service.Of(s.broker, s.o.Events) }
+
+// message is a pointer to a protobuf message.
+type message[Q any] interface {
+	*Q
+	proto.Message
+}
+
+// answered reads a request of the service and has it answered.
+func answered[Q any, P message[Q], A proto.Message](c *call, f func(context.Context, mihf.Caller, P) (A, error)) (proto.Message, error) {
+	var q Q
+	if err := c.Decode(c.msg.Data, P(&q)); err != nil {
 		return nil, err
 	}
-	snap, err := s.broker.Snapshot(c.ctx, c.who)
+	a, err := f(c.ctx, c.who, &q)
 	if err != nil {
 		return nil, err
 	}
-	return &mihv1.GetSnapshotResponse{Snapshot: s.o.Events.Encoder().Snapshot(snap)}, nil
+	return a, nil
 }
 
 // method does what names a method.
@@ -169,85 +181,18 @@ func list(names []string) string {
 func (s *Server) methodNamed(c *call, name string) (proto.Message, error) {
 	switch name {
 	case "GetParameters":
-		return s.parameters(c)
+		return answered(c, s.service().GetParameters)
 	case "ConfigureThresholds":
-		return s.thresholds(c)
+		return answered(c, s.service().ConfigureThresholds)
 	case "GetInformation":
-		return s.information(c)
+		return answered(c, s.service().GetInformation)
 	case "Explain":
-		return s.explain(c)
+		return answered(c, s.service().Explain)
 	case "Record":
 		return s.record(c)
 	default:
-		st, err := s.broker.Status(c.ctx, c.who)
-		return conv.EncodeStatus(&st), err
+		return answered(c, s.service().Status)
 	}
-}
-
-func (s *Server) parameters(c *call) (proto.Message, error) {
-	var p mihv1.GetParametersRequest
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return nil, err
-	}
-	link, err := conv.DecodeLink(p.GetLink())
-	if err != nil {
-		return nil, err
-	}
-	l, err := s.broker.Parameters(c.ctx, c.who, link)
-	if err != nil {
-		return nil, err
-	}
-	return &mihv1.GetParametersResponse{Status: s.o.Events.Encoder().LinkStatus(&l)}, nil
-}
-
-func (s *Server) thresholds(c *call) (proto.Message, error) {
-	var p mihv1.ConfigureThresholdsRequest
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return nil, err
-	}
-	link, err := conv.DecodeLink(p.GetLink())
-	if err != nil {
-		return nil, err
-	}
-	items, err := conv.DecodeThresholds(p.GetItems())
-	if err != nil {
-		return nil, err
-	}
-	return &mihv1.ConfigureThresholdsResponse{}, s.broker.ConfigureThresholds(c.ctx, c.who, link, items)
-}
-
-func (s *Server) information(c *call) (proto.Message, error) {
-	var p mihv1.GetInformationRequest
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return nil, err
-	}
-	req, err := conv.DecodeInformationRequest(&p)
-	if err != nil {
-		return nil, err
-	}
-	i, err := s.o.Events.Key().Information(req, func(req mihf.InformationRequest) (*mihf.Information, error) {
-		return s.broker.Information(c.ctx, c.who, req)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s.o.Events.Encoder().Information(i), nil
-}
-
-func (s *Server) explain(c *call) (proto.Message, error) {
-	var p mihv1.ExplainRequest
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return nil, err
-	}
-	id, err := conv.DecodePredictionID(p.GetPredictionId())
-	if err != nil {
-		return nil, err
-	}
-	x, err := s.broker.Explain(c.ctx, c.who, id)
-	if err != nil {
-		return nil, err
-	}
-	return s.o.Events.Encoder().Explanation(x), nil
 }
 
 // resume delivers what a subscription that begins now gives of what was published already.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/front/service"
 	"mihf.dev/proto/conv"
 	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/natsproto"
@@ -106,13 +107,15 @@ func (s *Server) inSession(c *call) (proto.Message, natsproto.Header, error) {
 	case natsproto.OpHeartbeat:
 		return m, natsproto.Header{natsproto.HeaderLifetime: {strconv.FormatInt(int64(s.o.Lifetime), 10)}}, nil
 	case natsproto.OpRegister:
-		m, err = register(c, x)
+		m, err = answered(c, func(_ context.Context, _ mihf.Caller, q *mihv1.FlowSpec) (*mihv1.Registration, error) {
+			return service.Register(x.at, q)
+		})
 	case natsproto.OpUpdate:
-		err = update(c, x)
+		err = inFlow(c, x, service.Update)
 	case natsproto.OpUnregister:
 		err = s.unregister(c, x)
 	case natsproto.OpAck:
-		if err = acknowledge(c, x); err != nil && c.msg.Reply == "" {
+		if err = inFlow(c, x, service.Acknowledge); err != nil && c.msg.Reply == "" {
 			s.failed(x, err)
 		}
 		if err == nil && c.msg.Reply == "" {
@@ -241,34 +244,6 @@ func (s *Server) failed(x *session, why error) {
 	s.tell(x.deliver, h, text)
 }
 
-func register(c *call, x *session) (proto.Message, error) {
-	var p mihv1.FlowSpec
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return nil, err
-	}
-	spec, err := conv.DecodeFlowSpec(&p)
-	if err != nil {
-		return nil, err
-	}
-	reg, err := x.at.Register(spec)
-	if err != nil {
-		return nil, err
-	}
-	return conv.EncodeRegistration(&reg), nil
-}
-
-func update(c *call, x *session) error {
-	var p mihv1.FlowUpdate
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return err
-	}
-	u, err := conv.DecodeFlowUpdate(&p)
-	if err != nil {
-		return err
-	}
-	return x.at.Update(u)
-}
-
 // unregister ends the registration of a flow or, where none is named, the session.
 func (s *Server) unregister(c *call, x *session) error {
 	if len(c.msg.Data) == 0 || x.at == nil {
@@ -276,27 +251,16 @@ func (s *Server) unregister(c *call, x *session) error {
 		x.end()
 		return nil
 	}
-	var p mihv1.Unregister
-	if err := c.Decode(c.msg.Data, &p); err != nil {
-		return err
-	}
-	id, err := conv.DecodeUnregister(&p)
-	if err != nil {
-		return err
-	}
-	return x.at.Unregister(id)
+	return inFlow(c, x, service.Unregister)
 }
 
-func acknowledge(c *call, x *session) error {
-	var p mihv1.Ack
-	if err := c.Decode(c.msg.Data, &p); err != nil {
+// inFlow reads a request about a flow of the session's attachment and does it.
+func inFlow[Q any, P message[Q]](c *call, x *session, f func(mihf.Attachment, P) error) error {
+	var q Q
+	if err := c.Decode(c.msg.Data, P(&q)); err != nil {
 		return err
 	}
-	a, err := conv.DecodeAck(&p)
-	if err != nil {
-		return err
-	}
-	return x.at.Acknowledge(a)
+	return f(x.at, &q)
 }
 
 // record delivers observations until its session ends.
