@@ -15,9 +15,9 @@ const (
 	ParamRSSI               Parameter = iota // signal of the last frame
 	ParamRSSIAverage                         // signal, averaged by the driver
 	ParamBeaconSignal                        // signal of beacons, averaged by the driver
-	ParamRSRP                                // LTE and NR reference signal received power
-	ParamRSRQ                                // LTE and NR reference signal received quality
-	ParamSINR                                // signal to interference and noise ratio
+	ParamRSRP                                // LTE reference signal received power
+	ParamRSRQ                                // LTE reference signal received quality
+	ParamSINR                                // LTE signal to interference and noise ratio
 	ParamRSCP                                // UMTS received signal code power
 	ParamEcIo                                // UMTS energy per chip over interference
 	ParamQuality                             // ModemManager's percentage
@@ -31,6 +31,10 @@ const (
 	ParamSilence                             // time since the last probe reply that was due
 	ParamChannelBusy                         // share of the time that the radio's channel was taken, by whomever
 	ParamExpectedThroughput                  // what the driver's rate control expects to send; an estimate, not a capacity
+	ParamNRRSRP                              // 5G NR: SS-RSRP, its reference signal received power
+	ParamNRRSRQ                              // 5G NR: SS-RSRQ, its reference signal received quality
+	ParamNRSINR                              // 5G NR: SS-SINR, its signal to interference and noise ratio
+	ParamCarrierRSSI                         // GSM: power received in the whole carrier
 	numParams
 )
 
@@ -65,6 +69,10 @@ var params = [numParams]paramInfo{
 	ParamSilence:            {"silence_s", "s", 0, 1e6},
 	ParamChannelBusy:        {"channel_busy_ratio", "", 0, 1},
 	ParamExpectedThroughput: {"expected_throughput_bps", "bit/s", 1, 1e12},
+	ParamNRRSRP:             {"nr_rsrp_dbm", "dBm", -156, -31},
+	ParamNRRSRQ:             {"nr_rsrq_db", "dB", -43, 20},
+	ParamNRSINR:             {"nr_sinr_db", "dB", -23, 40},
+	ParamCarrierRSSI:        {"carrier_rssi_dbm", "dBm", -113, -25},
 }
 
 // String returns the name with its unit, for example "rssi_dbm".

@@ -37,7 +37,7 @@ func (t LinkType) MayGive(p Parameter) bool {
 		return true // of whatever is sent
 	case ParamTxPHYRate, ParamRxPHYRate:
 		return t != LinkTunnel && t != LinkLoopback
-	case ParamRSRP, ParamRSRQ, ParamRSCP, ParamEcIo, ParamQuality:
+	case ParamRSRP, ParamRSRQ, ParamRSCP, ParamEcIo, ParamQuality, ParamNRRSRP, ParamNRRSRQ, ParamNRSINR, ParamCarrierRSSI:
 		return t == LinkWWAN || t == LinkOther
 	case ParamBeaconSignal, ParamBeaconLoss, ParamChannelBusy, ParamExpectedThroughput:
 		return t == LinkWiFi || t == LinkOther

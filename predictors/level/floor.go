@@ -25,9 +25,13 @@ var floors = [...]floor{
 	{mihf.ParamSINR, -7, 3, 1, false},    // 3GPP TS 36.133 Qout lies at about -8 dB
 	{mihf.ParamRSRQ, -19.5, 2, 1, false}, // the reporting range of TS 36.133 ends at -19.5 dB
 	{mihf.ParamRSRP, -122, 4, 1, false},
+	{mihf.ParamNRSINR, -7, 3, 1, false}, // behind LTE's: where both are there, LTE is the anchor that the link hangs on
+	{mihf.ParamNRRSRQ, -19.5, 2, 1, false},
+	{mihf.ParamNRRSRP, -122, 4, 1, false},
 	{mihf.ParamRSCP, -115, 4, 1, false}, // TS 25.304: Qrxlevmin is commonly -115 dBm
 	{mihf.ParamEcIo, -18, 2, 1, false},
-	{mihf.ParamQuality, 5, 8, 4, false}, // ModemManager's percentage: about 4 points a dB
+	{mihf.ParamCarrierRSSI, -106, 3, 1, false}, // GSM: TS 45.005 asks for -102 to -104 dBm of a receiver
+	{mihf.ParamQuality, 5, 8, 4, false},        // ModemManager's percentage: about 4 points a dB
 }
 
 const (

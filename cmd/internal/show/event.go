@@ -226,7 +226,7 @@ func resync(c *mihf.ResyncInfo) string {
 
 // signals are the parameters that tell how well a link hears, best first.
 var signals = []mihf.Parameter{
-	mihf.ParamBeaconSignal, mihf.ParamRSSIAverage, mihf.ParamRSSI, mihf.ParamRSRP, mihf.ParamRSCP, mihf.ParamSINR, mihf.ParamQuality, mihf.ParamRTT,
+	mihf.ParamBeaconSignal, mihf.ParamRSSIAverage, mihf.ParamRSSI, mihf.ParamRSRP, mihf.ParamNRRSRP, mihf.ParamRSCP, mihf.ParamCarrierRSSI, mihf.ParamSINR, mihf.ParamQuality, mihf.ParamRTT,
 }
 
 // SignalOf returns the parameter that best tells how well a link hears, with its value.

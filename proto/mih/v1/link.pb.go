@@ -53,6 +53,10 @@ const (
 	Parameter_PARAMETER_SILENCE_S               Parameter = 17
 	Parameter_PARAMETER_CHANNEL_BUSY_RATIO      Parameter = 18
 	Parameter_PARAMETER_EXPECTED_THROUGHPUT_BPS Parameter = 19
+	Parameter_PARAMETER_NR_RSRP_DBM             Parameter = 20
+	Parameter_PARAMETER_NR_RSRQ_DB              Parameter = 21
+	Parameter_PARAMETER_NR_SINR_DB              Parameter = 22
+	Parameter_PARAMETER_CARRIER_RSSI_DBM        Parameter = 23
 )
 
 // Enum value maps for Parameter.
@@ -78,6 +82,10 @@ var (
 		17: "PARAMETER_SILENCE_S",
 		18: "PARAMETER_CHANNEL_BUSY_RATIO",
 		19: "PARAMETER_EXPECTED_THROUGHPUT_BPS",
+		20: "PARAMETER_NR_RSRP_DBM",
+		21: "PARAMETER_NR_RSRQ_DB",
+		22: "PARAMETER_NR_SINR_DB",
+		23: "PARAMETER_CARRIER_RSSI_DBM",
 	}
 	Parameter_value = map[string]int32{
 		"PARAMETER_UNSPECIFIED":             0,
@@ -100,6 +108,10 @@ var (
 		"PARAMETER_SILENCE_S":               17,
 		"PARAMETER_CHANNEL_BUSY_RATIO":      18,
 		"PARAMETER_EXPECTED_THROUGHPUT_BPS": 19,
+		"PARAMETER_NR_RSRP_DBM":             20,
+		"PARAMETER_NR_RSRQ_DB":              21,
+		"PARAMETER_NR_SINR_DB":              22,
+		"PARAMETER_CARRIER_RSSI_DBM":        23,
 	}
 )
 
@@ -1455,7 +1467,7 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\x0fSensorCondition\x12\x16\n" +
 	"\x06sensor\x18\x01 \x01(\tR\x06sensor\x12/\n" +
 	"\tcondition\x18\x02 \x01(\x0e2\x11.mih.v1.ConditionR\tcondition\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text*\xb8\x04\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text*\xa7\x05\n" +
 	"\tParameter\x12\x19\n" +
 	"\x15PARAMETER_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12PARAMETER_RSSI_DBM\x10\x01\x12\x1e\n" +
@@ -1477,7 +1489,11 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\x0fPARAMETER_RTT_S\x10\x10\x12\x17\n" +
 	"\x13PARAMETER_SILENCE_S\x10\x11\x12 \n" +
 	"\x1cPARAMETER_CHANNEL_BUSY_RATIO\x10\x12\x12%\n" +
-	"!PARAMETER_EXPECTED_THROUGHPUT_BPS\x10\x13*\xd4\x01\n" +
+	"!PARAMETER_EXPECTED_THROUGHPUT_BPS\x10\x13\x12\x19\n" +
+	"\x15PARAMETER_NR_RSRP_DBM\x10\x14\x12\x18\n" +
+	"\x14PARAMETER_NR_RSRQ_DB\x10\x15\x12\x18\n" +
+	"\x14PARAMETER_NR_SINR_DB\x10\x16\x12\x1e\n" +
+	"\x1aPARAMETER_CARRIER_RSSI_DBM\x10\x17*\xd4\x01\n" +
 	"\tOperState\x12\x1a\n" +
 	"\x16OPER_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12OPER_STATE_UNKNOWN\x10\x01\x12\x1a\n" +
