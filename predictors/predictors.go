@@ -25,6 +25,7 @@ package predictors
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"mihf.dev/mihf"
 )
@@ -43,6 +44,28 @@ type Predictor interface {
 	// where nothing can be said: too few samples, or too old ones. Then f is empty but
 	// for its time. It changes nothing that a later forecast depends on.
 	Forecast(now mihf.Time, f *mihf.Forecast) bool
+}
+
+// Policy says when a probability is an alarm: from Raise up, and once it stands down to
+// Clear. It belongs to a method and a horizon.
+type Policy struct{ Raise, Clear float64 }
+
+// DefaultPolicy is that of a method that has none of its own.
+var DefaultPolicy = Policy{Raise: 0.5, Clear: 0.5}
+
+// Stands reports whether the alarm stands at probability p, given whether it stood.
+func (y Policy) Stands(stood bool, p float64) bool {
+	if stood {
+		return p >= y.Clear
+	}
+	return p >= y.Raise
+}
+
+// Alarmer is a Predictor with an alarm policy of its own, which may depend on what it has
+// seen.
+type Alarmer interface {
+	// Alarm returns the policy for a horizon, as of the newest forecast.
+	Alarm(horizon time.Duration) Policy
 }
 
 // Method is a way to predict, by name.
