@@ -154,6 +154,8 @@ type LinkStatus struct {
 type FlowStatus struct {
 	Spec         FlowSpec
 	Link         LinkID
+	RTT          time.Duration // in force
+	RTTSource    RTTSource
 	Lead         time.Duration
 	Frozen       bool
 	FrozenSince  Time

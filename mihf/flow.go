@@ -87,6 +87,26 @@ type FlowSpec struct {
 // MaxTuples bounds the 5-tuples of one flow.
 const MaxTuples = 16
 
+// RTTSource says where the RTT comes from that a flow's deadlines are computed from.
+type RTTSource uint8
+
+// Sources of an RTT.
+const (
+	RTTAssumed  RTTSource = iota // the configured one
+	RTTMeasured                  // the kernel's, of the flow itself
+	RTTStated                    // by the transport
+)
+
+var rttSourceNames = [...]string{"assumed", "measured", "stated"}
+
+func (s RTTSource) String() string { return nameOf(rttSourceNames[:], int(s)) }
+
+// ParseRTTSource is the inverse of [RTTSource.String].
+func ParseRTTSource(s string) (RTTSource, bool) {
+	i, ok := indexOf(rttSourceNames[:], s)
+	return RTTSource(i), ok
+}
+
 // FlowUpdate is a transport's newer state. Unknown fields stay as they are.
 type FlowUpdate struct {
 	Flow       FlowID

@@ -16,6 +16,7 @@ const (
 	ObsHandover                               // PoA: the network ordered a handover to it
 	ObsEgress                                 // Egress: the kernel's default choice
 	ObsPeer                                   // Peer: the route to a watched peer
+	ObsFlow                                   // Flow: how a live flow fares
 	ObsCondition                              // Condition of the sensor itself
 	ObsResync                                 // Lost: the sensor read everything again
 	ObsResume                                 // Gap: the machine was suspended that long
@@ -23,7 +24,7 @@ const (
 )
 
 var observationNames = [...]string{
-	"none", "link", "link_gone", "radio", "association", "detected", "scan", "handover", "egress", "peer",
+	"none", "link", "link_gone", "radio", "association", "detected", "scan", "handover", "egress", "peer", "flow",
 	"condition", "resync", "resume", "truth",
 }
 
@@ -41,7 +42,7 @@ type Observation struct {
 	At     Time          // when the sensor had it
 	Age    time.Duration // how old it was then; 0 for what was just measured
 	Sensor string        // the sensor's name: "rtnl", "nl80211", "replay"
-	Link   LinkID        // "" for ObsEgress, ObsPeer, ObsCondition, ObsResync, ObsResume
+	Link   LinkID        // "" for ObsEgress, ObsPeer, ObsCondition, ObsResync, ObsResume, and for ObsFlow where it is not known
 	Kind   ObservationKind
 
 	Values   Values
@@ -56,6 +57,7 @@ type Observation struct {
 	Detected    *Detected
 	Egress      *Egress
 	Peer        *PeerRoute
+	Flow        *FlowReading
 	Condition   *SensorCondition
 	Truth       *Truth
 }

@@ -24,6 +24,8 @@ type Config struct {
 	Logger *slog.Logger  // nil: discard
 	// WatchPeers is told the peers whose routes matter, from the loop: it must not block.
 	WatchPeers func([]netip.Addr)
+	// WatchFlows is told the 5-tuples whose transports' state matters, likewise.
+	WatchFlows func([]mihf.Endpoints)
 	Version    string
 
 	Inputs         int // observations that may wait for the loop; 1024
@@ -237,11 +239,15 @@ func (b *Broker) arm() {
 }
 
 func (b *Broker) watchPeers() {
-	if b.cfg.WatchPeers == nil {
+	peers, changed := b.engine.Peers()
+	if !changed {
 		return
 	}
-	if peers, changed := b.engine.Peers(); changed {
+	if b.cfg.WatchPeers != nil {
 		b.cfg.WatchPeers(peers)
+	}
+	if b.cfg.WatchFlows != nil {
+		b.cfg.WatchFlows(b.engine.Tuples())
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	MaxLinks   = 1024
 	MaxSensors = 64
+	MaxTuples  = 4096 // that sensors are told of
 )
 
 // Predictor is a forecasting method's state for one link.
@@ -118,6 +119,8 @@ func (e *Engine) Observe(now mihf.Time, o *mihf.Observation) {
 		e.observeEgress(now, o.Egress)
 	case mihf.ObsPeer:
 		e.observePeer(now, o.Peer)
+	case mihf.ObsFlow:
+		e.observeFlow(now, o)
 	case mihf.ObsCondition:
 		e.observeCondition(now, o.Condition)
 	case mihf.ObsResync:

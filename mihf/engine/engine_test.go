@@ -81,7 +81,7 @@ func TestExplain(t *testing.T) {
 	if open.Decisions[0].Rule != "P(loss within 2s) = 0.90, announced from 0.50" {
 		t.Error(open.Decisions[0].Rule)
 	}
-	if d := open.Decisions[1]; d.Flow != "f" || !strings.HasPrefix(d.Rule, "freeze: lead 305ms + 50ms to the next evaluation; P(loss before) 0.320 costs ") {
+	if d := open.Decisions[1]; d.Flow != "f" || !strings.HasPrefix(d.Rule, "freeze: lead 305ms (RTT 300ms stated) + 50ms to the next evaluation; P(loss before) 0.320 costs ") {
 		t.Errorf("%+v", d)
 	}
 	if open.Announced != open.Prediction || open.Announced.Revision != 0 {

@@ -176,6 +176,6 @@ func (e *Engine) announcement(s *explanation) string {
 func (d *decision) words() string {
 	w := &d.weigh
 	return fmt.Sprintf(
-		"freeze: lead %v + %v to the next evaluation; P(loss before) %.3f costs %.4f s; P(no loss in %v) %.3f costs %.4f s; one evaluation early costs %.4f s",
-		w.Lead.Round(time.Millisecond), d.ch.Interval, w.PMiss, w.Miss, d.ch.ExpiresIn.Round(time.Millisecond), w.PNone, w.Needless, w.Early)
+		"freeze: lead %v (RTT %v %v) + %v to the next evaluation; P(loss before) %.3f costs %.4f s; P(no loss in %v) %.3f costs %.4f s; one evaluation early costs %.4f s",
+		w.Lead.Round(time.Millisecond), w.RTT.Round(time.Millisecond), w.RTTFrom, d.ch.Interval, w.PMiss, w.Miss, d.ch.ExpiresIn.Round(time.Millisecond), w.PNone, w.Needless, w.Early)
 }

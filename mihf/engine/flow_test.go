@@ -2,10 +2,13 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/engine"
 )
 
 const quick = mihf.FlowID("quic")
@@ -356,4 +359,62 @@ func TestShutdown(t *testing.T) {
 	h.e.Shutdown(h.now)
 	h.take()
 	h.want("f: unfreeze operator recovery")
+}
+
+func flowReading(t *testing.T, local, remote string, rtt, receive time.Duration) *mihf.Observation {
+	t.Helper()
+	r := &mihf.FlowReading{Endpoints: tuple(local, remote)}
+	if rtt > 0 {
+		r.RTT = mihf.Some(rtt)
+	}
+	if receive > 0 {
+		r.ReceiveRTT = mihf.Some(receive)
+	}
+	return &mihf.Observation{Kind: mihf.ObsFlow, Flow: r}
+}
+
+// The RTT that the kernel measures moves the deadline of the flow that has the tuple, and of no
+// other; the longer one of both sides' counts. The explanation names it.
+func TestMeasuredRTTMovesTheDeadline(t *testing.T) {
+	h := onWiFi(t)
+	const cost = 10 * time.Millisecond // of a needless freeze
+	h.register(mihf.FlowSpec{ID: "tcp", CostNeedless: cost, Tuples: []mihf.Endpoints{tuple("192.0.2.7", "203.0.113.1")}})
+	h.register(mihf.FlowSpec{ID: "other", CostNeedless: cost, Tuples: []mihf.Endpoints{tuple("192.0.2.7", "203.0.113.2")}})
+	h.give(wlan, flowReading(t, "192.0.2.7", "203.0.113.1", 40*time.Millisecond, 700*time.Millisecond))
+	h.give(wlan, &mihf.Observation{Kind: mihf.ObsFlow})
+	h.drop()
+	if s := h.flow("tcp"); s.RTT != 700*time.Millisecond || s.RTTSource != mihf.RTTMeasured {
+		t.Errorf("RTT %v %v", s.RTT, s.RTTSource)
+	}
+	if s := h.flow("other"); s.RTTSource != mihf.RTTAssumed {
+		t.Errorf("the other flow has an RTT of %v, %v", s.RTT, s.RTTSource)
+	}
+	h.foresee(wlan, 1, 10*time.Second) // at last chance for the one, too early for the other
+	h.give(wlan, radio(apA, -80))
+	h.want(
+		"wifi-00000001 link_going_down 00000007-1.0 loss p50 5s confidence 0.90 expires in 10s",
+		"tcp: freeze predicted lease 3s p50 5s 00000007-1",
+	)
+	x, err := h.e.Explain(mihf.PredictionID{Boot: 7, N: 1})
+	if err != nil || len(x.Decisions) != 2 || !strings.Contains(x.Decisions[1].Rule, "lead 705ms (RTT 700ms measured)") {
+		t.Errorf("%+v, %v", x, err)
+	}
+}
+
+// Sensors are told the tuples with a peer, so many and no more.
+func TestTuples(t *testing.T) {
+	h := onWiFi(t)
+	h.register(mihf.FlowSpec{ID: "named", Link: wlan})
+	h.register(mihf.FlowSpec{ID: "half", Link: wlan, Tuples: []mihf.Endpoints{tuple("192.0.2.7", "")}})
+	h.register(mihf.FlowSpec{ID: "tcp", Tuples: []mihf.Endpoints{tuple("192.0.2.7", "203.0.113.1"), tuple("", "203.0.113.2")}})
+	if got := h.e.Tuples(); len(got) != 2 || got[0] != tuple("192.0.2.7", "203.0.113.1") {
+		t.Errorf("%v", got)
+	}
+	for i := range engine.MaxTuples {
+		h.register(mihf.FlowSpec{ID: mihf.FlowID(fmt.Sprint(i)), Link: wlan, Tuples: []mihf.Endpoints{tuple("", "203.0.113.3")}})
+	}
+	if n := len(h.e.Tuples()); n != engine.MaxTuples {
+		t.Errorf("%d tuples", n)
+	}
+	h.drop()
 }

@@ -79,6 +79,19 @@ func (e *Engine) Update(now mihf.Time, u *mihf.FlowUpdate) error {
 	return nil
 }
 
+// observeFlow takes how a live flow fares: it has its registered flow know its RTT. An RTT is
+// the same whichever side takes it; the sending side's stands still while it only receives.
+func (e *Engine) observeFlow(now mihf.Time, o *mihf.Observation) {
+	r := o.Flow
+	if r == nil {
+		return
+	}
+	rtt := max(r.RTT.Or(0), r.ReceiveRTT.Or(0))
+	for f := range e.table.Matching(&r.Endpoints) {
+		e.policy.Measure(now, f.ID, rtt)
+	}
+}
+
 // Acknowledge notes what a transport did with a hint that was made at made (zero: not
 // known any more).
 func (e *Engine) Acknowledge(now mihf.Time, a *mihf.Ack, made mihf.Time) error {
@@ -100,4 +113,20 @@ func (e *Engine) Peers() (peers []netip.Addr, changed bool) {
 	}
 	e.peersStale = false
 	return e.table.Peers(), true
+}
+
+// Tuples returns the 5-tuples of the flows whose RTT is to be measured, at most [MaxTuples].
+func (e *Engine) Tuples() []mihf.Endpoints {
+	var out []mihf.Endpoints
+	for _, f := range e.table.All() {
+		for _, t := range f.Tuples {
+			if len(out) == MaxTuples {
+				return out
+			}
+			if t.Remote.IsValid() {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
 }

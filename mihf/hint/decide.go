@@ -32,6 +32,8 @@ func (p *Policy) Due(now mihf.Time, link mihf.LinkID, fc *mihf.Forecast, ch Chan
 // Weighing is what the freeze rule compares, in seconds of the flow's sending.
 type Weighing struct {
 	Lead     time.Duration
+	RTT      time.Duration // in force
+	RTTFrom  mihf.RTTSource
 	PMiss    float64 // P(loss before the next chance)
 	PNone    float64 // P(no loss before the prediction expires)
 	Miss     float64 // PMiss × cost of a miss
@@ -43,7 +45,7 @@ type Weighing struct {
 func (w *Weighing) Fires() bool { return w.Miss > w.Needless && w.Miss > w.Early }
 
 func (p *Policy) weigh(f *flow, fc *mihf.Forecast, ch Chance, none float64) Weighing {
-	w := Weighing{Lead: f.lead(&p.cfg, f.margin.current), PNone: none}
+	w := Weighing{Lead: f.lead(&p.cfg, f.margin.current), RTT: f.rtt(&p.cfg), RTTFrom: f.rttSource(), PNone: none}
 	w.PMiss = fc.Loss.Within(ch.Interval + w.Lead)
 	needless := f.spec.CostNeedless
 	if needless <= 0 {

@@ -32,6 +32,9 @@
 //   - Flows that did not ask for a late Freeze get nothing at a loss that was not foreseen.
 //   - Freeze goes only to flows whose address survives or that rebind; the others get
 //     Abandon when the link is lost or, without continuity, handed over.
+//   - A deadline is computed from the RTT that the transport states, else from the one that is
+//     measured, else from the configured one. Of measured ones a longer RTT counts at once and a
+//     shorter one when it has lasted for 3 s; one that differs little changes nothing.
 //   - No allocation on the way from a forecast to its Freeze.
 //
 // # Limits

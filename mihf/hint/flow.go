@@ -50,6 +50,8 @@ type flow struct {
 	on     int // place in Policy.links[link]
 	epoch  uint64
 
+	measured measured
+
 	frozen     bool
 	since      mihf.Time
 	prediction mihf.PredictionID // zero: a late freeze
@@ -83,12 +85,27 @@ func (g *figures) left(now mihf.Time, q time.Duration) time.Duration {
 	return max(q-now.Sub(g.at), time.Millisecond)
 }
 
-// rtt returns the RTT in force.
+// rtt returns the RTT in force: the transport's word, else what is measured.
 func (f *flow) rtt(cfg *Config) time.Duration {
-	if f.spec.RTT > 0 {
+	switch f.rttSource() {
+	case mihf.RTTStated:
 		return f.spec.RTT
+	case mihf.RTTMeasured:
+		return f.measured.rtt
+	default:
+		return cfg.RTT
 	}
-	return cfg.RTT
+}
+
+func (f *flow) rttSource() mihf.RTTSource {
+	switch {
+	case f.spec.RTT > 0:
+		return mihf.RTTStated
+	case f.measured.rtt > 0:
+		return mihf.RTTMeasured
+	default:
+		return mihf.RTTAssumed
+	}
 }
 
 // lead returns how long before the loss the flow must be frozen.

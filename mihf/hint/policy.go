@@ -112,6 +112,7 @@ func (p *Policy) Move(now mihf.Time, id mihf.FlowID, link mihf.LinkID) {
 	}
 	p.quit(f)
 	p.join(f, link)
+	f.measured = measured{} // of another path
 	if f.frozen && !f.waits {
 		f.book(now) // it may have been for nothing
 		f.wait()
@@ -187,7 +188,7 @@ func (p *Policy) Status(now mihf.Time, id mihf.FlowID, s *mihf.FlowStatus) bool 
 		return false
 	}
 	*s = mihf.FlowStatus{
-		Spec: f.spec, Link: f.link, Lead: f.lead(&p.cfg, f.margin.current),
+		Spec: f.spec, Link: f.link, RTT: f.rtt(&p.cfg), RTTSource: f.rttSource(), Lead: f.lead(&p.cfg, f.margin.current),
 		Frozen: f.frozen, Epoch: f.epoch, Acknowledged: f.acked, LastAck: f.lastAck,
 		Needless: f.needless.within(now, p.cfg.BudgetWindow), BackoffUntil: f.pausedTil,
 	}

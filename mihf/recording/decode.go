@@ -112,6 +112,9 @@ func (l *line) rest(o *mihf.Observation) (err error) {
 	if p := l.Peer; p != nil {
 		o.Peer = &mihf.PeerRoute{Peer: p.Peer, Link: mihf.LinkID(p.Link), Source: p.Source, Gateway: p.Gateway}
 	}
+	if o.Flow, err = l.Flow.decode(); err != nil {
+		return fmt.Errorf("flow: %w", err)
+	}
 	if c := l.Condition; c != nil {
 		o.Condition = &mihf.SensorCondition{Sensor: string(c.Sensor), Text: string(c.Text)}
 		if o.Condition.Condition, err = parse("condition", c.Condition, mihf.ParseCondition); err != nil {
@@ -188,6 +191,8 @@ func complete(o *mihf.Observation) error {
 		missing = unless(o.Egress != nil, "egress")
 	case mihf.ObsPeer:
 		missing = unless(o.Peer != nil && o.Peer.Peer.IsValid(), "peer")
+	case mihf.ObsFlow:
+		missing = unless(o.Flow != nil, "flow")
 	case mihf.ObsCondition:
 		missing = unless(o.Condition != nil, "condition")
 	case mihf.ObsTruth:

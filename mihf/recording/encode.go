@@ -64,7 +64,7 @@ func (w *Writer) line(o *mihf.Observation) line {
 	l := line{
 		T: &t, Kind: o.Kind.String(), Link: text(o.Link), Sensor: text(o.Sensor), Age: toSeconds(o.Age),
 		PoA: text(o.PoA), Values: values(&o.Values), Lost: o.Lost, Gap: toSeconds(o.Gap),
-		Facts: encodeFacts(o.Facts), Association: encodeAssociation(o.Association),
+		Facts: encodeFacts(o.Facts), Association: encodeAssociation(o.Association), Flow: encodeFlow(o.Flow),
 	}
 	if o.Kind == mihf.ObsScan || o.Scanning {
 		l.Scanning = &o.Scanning

@@ -84,6 +84,8 @@ func observations() *rapid.Generator[mihf.Observation] {
 				Peer: netip.MustParseAddr("198.51.100.7"), Link: mihf.LinkID(octets().Draw(rt, "via")),
 				Source: addrs().Draw(rt, "source"), Gateway: addrs().Draw(rt, "gateway"),
 			}
+		case mihf.ObsFlow:
+			o.Flow = flowReading(rt)
 		case mihf.ObsCondition:
 			o.Condition = &mihf.SensorCondition{
 				Sensor: octets().Draw(rt, "of"), Condition: mihf.Condition(small("condition", int(mihf.ConditionStopped))), Text: octets().Draw(rt, "text"),
@@ -100,6 +102,35 @@ func observations() *rapid.Generator[mihf.Observation] {
 		}
 		return o
 	})
+}
+
+func flowReading(rt *rapid.T) *mihf.FlowReading {
+	time := func(label string) (o mihf.Opt[time.Duration]) {
+		if rapid.Bool().Draw(rt, label+"?") {
+			o = mihf.Some(time.Duration(rapid.Int64Range(0, int64(mihf.MaxFlowRTT)).Draw(rt, label)))
+		}
+		return o
+	}
+	count := func(label string) (o mihf.Opt[uint64]) {
+		if rapid.Bool().Draw(rt, label+"?") {
+			o = mihf.Some(rapid.Uint64().Draw(rt, label))
+		}
+		return o
+	}
+	f := &mihf.FlowReading{
+		Endpoints: mihf.Endpoints{
+			Protocol: 6, Local: netip.MustParseAddrPort("192.0.2.7:40000"),
+			Remote: rapid.SampledFrom([]netip.AddrPort{netip.MustParseAddrPort("198.51.100.7:443"), netip.MustParseAddrPort("[2001:db8::7]:443")}).Draw(rt, "remote"),
+		},
+		RTT: time("rtt"), RTTVar: time("rtt var"), MinRTT: time("min rtt"), ReceiveRTT: time("receive rtt"),
+		CwndBytes: count("cwnd"), FlightBytes: count("flight"), AppLimited: rapid.Bool().Draw(rt, "app limited"), PathMTUBytes: count("mtu"),
+		AckedBytes: count("acked"), ReceivedBytes: count("received"), SentSegments: count("segments"), RetransSegments: count("again"),
+		Busy: time("busy"), WindowLimited: time("window"), BufferLimited: time("buffer"),
+	}
+	if rapid.Bool().Draw(rt, "rate?") {
+		f.DeliveryRateBPS = mihf.Some(rapid.Float64Range(0, mihf.MaxFlowRate).Draw(rt, "rate"))
+	}
+	return f
 }
 
 func facts(rt *rapid.T) *mihf.LinkFacts {

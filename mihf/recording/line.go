@@ -73,6 +73,7 @@ type line struct {
 	Detected    *detected          `json:"detected,omitzero"`
 	Egress      *egress            `json:"egress,omitzero"`
 	Peer        *peer              `json:"peer,omitzero"`
+	Flow        *flow              `json:"flow,omitzero"`
 	Condition   *condition         `json:"condition,omitzero"`
 	Truth       *truth             `json:"truth,omitzero"`
 }

@@ -21,6 +21,8 @@ import (
 var equal = cmp.Options{
 	cmp.AllowUnexported(mihf.Values{}),
 	cmp.Comparer(func(a, b netip.Addr) bool { return a == b }),
+	cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b }),
+	cmp.AllowUnexported(mihf.Opt[time.Duration]{}, mihf.Opt[float64]{}),
 	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 	cmp.Comparer(func(a, b mihf.Opt[uint64]) bool { return a == b }),
 }

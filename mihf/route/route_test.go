@@ -280,3 +280,35 @@ func TestIndexes(t *testing.T) {
 		}
 	})
 }
+
+// What a tuple leaves open matches any flow, but for its peer's address; forms of one address
+// are one.
+func TestMatching(t *testing.T) {
+	table := route.NewTable()
+	add(t, table, mihf.FlowSpec{ID: "whole", Tuples: []mihf.Endpoints{tuple("192.0.2.7", "203.0.113.1")}})
+	add(t, table, mihf.FlowSpec{ID: "peer", Tuples: []mihf.Endpoints{{Remote: netip.MustParseAddrPort("203.0.113.1:0")}}})
+	any4 := tuple("0.0.0.0", "203.0.113.1")
+	any4.Local = netip.AddrPortFrom(any4.Local.Addr(), 0)
+	add(t, table, mihf.FlowSpec{ID: "unbound", Tuples: []mihf.Endpoints{any4, any4}})
+	add(t, table, mihf.FlowSpec{ID: "udp", Tuples: []mihf.Endpoints{{Protocol: 17, Remote: netip.MustParseAddrPort("203.0.113.1:443")}}})
+	add(t, table, mihf.FlowSpec{ID: "local", Link: wlan, Tuples: []mihf.Endpoints{tuple("192.0.2.7", "")}})
+	for _, tc := range []struct {
+		local, remote string
+		want          string
+	}{
+		{"192.0.2.7:40000", "203.0.113.1:443", "whole peer unbound "},
+		{"[::ffff:192.0.2.7]:40000", "[::ffff:203.0.113.1]:443", "whole peer unbound "},
+		{"192.0.2.7:40001", "203.0.113.1:443", "peer unbound "},
+		{"192.0.2.8:40000", "203.0.113.1:443", "peer unbound "},
+		{"192.0.2.7:40000", "203.0.113.1:80", "peer "},
+		{"192.0.2.7:40000", "203.0.113.2:443", ""},
+	} {
+		got := ""
+		for f := range table.Matching(&mihf.Endpoints{Protocol: 6, Local: netip.MustParseAddrPort(tc.local), Remote: netip.MustParseAddrPort(tc.remote)}) {
+			got += string(f.ID) + " "
+		}
+		if got != tc.want {
+			t.Errorf("%s to %s is %q, want %q", tc.local, tc.remote, got, tc.want)
+		}
+	}
+}

@@ -212,5 +212,32 @@ func (t *Table) Uses(a netip.Addr) bool {
 	})
 }
 
+// Matching calls yield for each flow one of whose tuples has these endpoints; what a tuple
+// leaves open matches, but for its peer's address.
+func (t *Table) Matching(is *mihf.Endpoints) func(yield func(*Flow) bool) {
+	return func(yield func(*Flow) bool) {
+		for _, f := range t.remotes[plain(is.Remote.Addr())] {
+			for i := range f.Tuples {
+				if !matches(&f.Tuples[i], is) {
+					continue
+				}
+				if !yield(f) {
+					return
+				}
+				break
+			}
+		}
+	}
+}
+
+func matches(tuple, is *mihf.Endpoints) bool {
+	local := plain(tuple.Local.Addr())
+	return (tuple.Protocol == 0 || tuple.Protocol == is.Protocol) &&
+		plain(tuple.Remote.Addr()) == plain(is.Remote.Addr()) &&
+		(tuple.Remote.Port() == 0 || tuple.Remote.Port() == is.Remote.Port()) &&
+		(!local.IsValid() || local.IsUnspecified() || local == plain(is.Local.Addr())) &&
+		(tuple.Local.Port() == 0 || tuple.Local.Port() == is.Local.Port())
+}
+
 // To returns the flows with a peer. The slice is the table's own.
 func (t *Table) To(peer netip.Addr) []*Flow { return t.remotes[plain(peer)] }

@@ -57,7 +57,7 @@ func drawScript(rt *rapid.T) []step {
 	kinds := rapid.SampledFrom([]mihf.ObservationKind{
 		mihf.ObsRadio, mihf.ObsRadio, mihf.ObsRadio, mihf.ObsRadio, mihf.ObsRadio, mihf.ObsRadio, mihf.ObsRadio,
 		mihf.ObsRadio, mihf.ObsDetected, mihf.ObsDetected, mihf.ObsAssociation, mihf.ObsScan, mihf.ObsHandover,
-		mihf.ObsLink, mihf.ObsLinkGone, mihf.ObsEgress, mihf.ObsPeer, mihf.ObsCondition, mihf.ObsResync,
+		mihf.ObsLink, mihf.ObsLinkGone, mihf.ObsEgress, mihf.ObsPeer, mihf.ObsFlow, mihf.ObsCondition, mihf.ObsResync,
 		mihf.ObsResume, mihf.ObsTruth, 99,
 	})
 	steps := rapid.SampledFrom([]time.Duration{

@@ -159,6 +159,7 @@ func (e Encoder) flowStatus(f *mihf.FlowStatus) *mihv1.FlowStatus {
 		Spec: EncodeFlowSpec(&f.Spec), Link: text(f.Link), Lead: span(f.Lead), Frozen: f.Frozen, FrozenFor: e.age(f.FrozenSince),
 		Epoch: f.Epoch, AcknowledgedEpoch: f.Acknowledged, LastAck: shifted[mihv1.AckResult](f.LastAck),
 		Needless: span(f.Needless), BackoffLeft: e.until(f.BackoffUntil),
+		Rtt: span(f.RTT), RttSource: shifted[mihv1.RttSource](f.RTTSource),
 	}
 }
 
@@ -168,6 +169,7 @@ func (r *reader) flowStatus(p *mihv1.FlowStatus) mihf.FlowStatus {
 		Epoch: p.GetEpoch(), Acknowledged: p.GetAcknowledgedEpoch(),
 		LastAck:  enumOr[mihf.AckResult](r, "last_ack", mihv1.AckResult_name, p.GetLastAck()),
 		Needless: r.long("needless", p.GetNeedless()), BackoffUntil: r.from("backoff_left", p.GetBackoffLeft()),
+		RTT: r.span("rtt", p.GetRtt()), RTTSource: enumOr[mihf.RTTSource](r, "rtt_source", mihv1.RttSource_name, p.GetRttSource()),
 	}
 	failed := r.mark()
 	f.Spec = r.flowSpec(p.GetSpec())

@@ -149,6 +149,8 @@ func FuzzSubscribeResponse(f *testing.F) {
 func FuzzRecordResponse(f *testing.F) {
 	obs := mihf.Observation{Kind: mihf.ObsPeer, Peer: &mihf.PeerRoute{}}
 	seed(f, &mihv1.RecordResponse{Item: &mihv1.RecordResponse_Observation{Observation: Encoder{Now: now}.Observation(&obs)}})
+	obs = mihf.Observation{Kind: mihf.ObsFlow, Flow: &mihf.FlowReading{RTT: mihf.Some(mihf.MaxFlowRTT), CwndBytes: mihf.Some[uint64](14600)}}
+	seed(f, &mihv1.RecordResponse{Item: &mihv1.RecordResponse_Observation{Observation: Encoder{Now: now}.Observation(&obs)}})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var p mihv1.RecordResponse
 		if proto.Unmarshal(b, &p) != nil {

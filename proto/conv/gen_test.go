@@ -288,6 +288,8 @@ func (g gen) observation(k mihf.ObservationKind) mihf.Observation {
 		o.Egress = new(g.egress())
 	case mihf.ObsPeer:
 		o.Peer = &mihf.PeerRoute{Peer: g.addr(), Link: g.link(), Source: g.addr(), Gateway: g.addr()}
+	case mihf.ObsFlow:
+		o.Flow = new(g.flowReading())
 	case mihf.ObsCondition:
 		o.Condition = new(g.condition())
 	case mihf.ObsResync:
@@ -298,6 +300,27 @@ func (g gen) observation(k mihf.ObservationKind) mihf.Observation {
 		o.Truth = &mihf.Truth{Kind: g.text(), Until: g.when()}
 	}
 	return o
+}
+
+func (g gen) flowReading() mihf.FlowReading {
+	return mihf.FlowReading{
+		Endpoints: mihf.Endpoints{
+			Protocol: mihf.Protocol(g.n(255)), Local: netip.AddrPortFrom(g.knownAddr(), 1), Remote: netip.AddrPortFrom(g.knownAddr(), 2),
+		},
+		RTT: opt(g, g.rtt), RTTVar: opt(g, g.rtt), MinRTT: opt(g, g.rtt), ReceiveRTT: opt(g, g.rtt),
+		CwndBytes: opt(g, g.u64), FlightBytes: opt(g, g.u64), DeliveryRateBPS: opt(g, func() float64 { return g.float(0, mihf.MaxFlowRate) }),
+		AppLimited: g.bool(), PathMTUBytes: opt(g, g.u64), AckedBytes: opt(g, g.u64), ReceivedBytes: opt(g, g.u64),
+		SentSegments: opt(g, g.u64), RetransSegments: opt(g, g.u64), Busy: opt(g, g.span), WindowLimited: opt(g, g.span), BufferLimited: opt(g, g.span),
+	}
+}
+
+func (g gen) rtt() time.Duration { return min(g.span(), mihf.MaxFlowRTT) }
+
+func (g gen) knownAddr() netip.Addr {
+	if a := g.addr(); a.IsValid() {
+		return a
+	}
+	return netip.AddrFrom4([4]byte{192, 0, 2, 1})
 }
 
 func (g gen) flowSpec() mihf.FlowSpec {
@@ -326,6 +349,7 @@ func (g gen) snapshot() *mihf.Snapshot {
 			return mihf.FlowStatus{
 				Spec: g.flowSpec(), Link: g.link(), Lead: g.span(), Frozen: g.bool(), FrozenSince: g.when(), Epoch: g.u64(),
 				Acknowledged: g.u64(), LastAck: mihf.AckResult(g.n(2)), Needless: g.span(), BackoffUntil: g.when(),
+				RTT: g.span(), RTTSource: mihf.RTTSource(g.n(2)),
 			}
 		}),
 		Sensors: slice(g, g.condition), Egress: slice(g, g.egress),

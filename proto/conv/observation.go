@@ -27,6 +27,8 @@ func (e Encoder) Observation(o *mihf.Observation) *mihv1.Observation {
 		p.Kind = &mihv1.Observation_Egress{Egress: encodeEgress(or(o.Egress))}
 	case mihf.ObsPeer:
 		p.Kind = &mihv1.Observation_Peer{Peer: encodePeer(or(o.Peer))}
+	case mihf.ObsFlow:
+		p.Kind = &mihv1.Observation_Flow{Flow: encodeFlowReading(or(o.Flow))}
 	case mihf.ObsCondition:
 		p.Kind = &mihv1.Observation_Condition{Condition: encodeCondition(or(o.Condition))}
 	case mihf.ObsResync:
@@ -85,6 +87,8 @@ func (r *reader) observationKind(o *mihf.Observation, p *mihv1.Observation) {
 		o.Kind, o.Egress = mihf.ObsEgress, sub(r, "egress", k.Egress, r.egress)
 	case *mihv1.Observation_Peer:
 		o.Kind, o.Peer = mihf.ObsPeer, sub(r, "peer", k.Peer, r.peer)
+	case *mihv1.Observation_Flow:
+		o.Kind, o.Flow = mihf.ObsFlow, sub(r, "flow", k.Flow, r.flowReading)
 	case *mihv1.Observation_Condition:
 		o.Kind, o.Condition = mihf.ObsCondition, sub(r, "condition", k.Condition, r.condition)
 	case *mihv1.Observation_Resync:

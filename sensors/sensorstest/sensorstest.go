@@ -119,6 +119,8 @@ func Format(list []mihf.Observation) string {
 			fmt.Fprintf(&b, " %+v", *o.Egress)
 		case mihf.ObsPeer:
 			fmt.Fprintf(&b, " %+v", *o.Peer)
+		case mihf.ObsFlow:
+			fmt.Fprintf(&b, " %+v", *o.Flow)
 		case mihf.ObsCondition:
 			fmt.Fprintf(&b, " %v %s", o.Condition.Condition, o.Condition.Text)
 		case mihf.ObsResync:
@@ -137,13 +139,13 @@ func Format(list []mihf.Observation) string {
 func Check(name string, o *mihf.Observation) string {
 	payload := map[mihf.ObservationKind]bool{
 		mihf.ObsLink: o.Facts != nil, mihf.ObsAssociation: o.Association != nil, mihf.ObsDetected: o.Detected != nil,
-		mihf.ObsEgress: o.Egress != nil, mihf.ObsPeer: o.Peer != nil, mihf.ObsCondition: o.Condition != nil,
+		mihf.ObsEgress: o.Egress != nil, mihf.ObsPeer: o.Peer != nil, mihf.ObsFlow: o.Flow != nil, mihf.ObsCondition: o.Condition != nil,
 	}
-	aboutLink := false
+	aboutLink := o.Kind == mihf.ObsFlow && o.Link != "" // of a flow the link may not be known
 	switch o.Kind {
 	case mihf.ObsLink, mihf.ObsLinkGone, mihf.ObsRadio, mihf.ObsAssociation, mihf.ObsDetected, mihf.ObsScan, mihf.ObsHandover:
 		aboutLink = true
-	case mihf.ObsEgress, mihf.ObsPeer, mihf.ObsCondition, mihf.ObsResync, mihf.ObsResume, mihf.ObsTruth:
+	case mihf.ObsEgress, mihf.ObsPeer, mihf.ObsFlow, mihf.ObsCondition, mihf.ObsResync, mihf.ObsResume, mihf.ObsTruth:
 	}
 	has, needs := payload[o.Kind]
 	switch {

@@ -271,9 +271,17 @@ func (s *state) drawFlows(f *frame, room int) {
 		}
 		f.put(
 			piece{plain, show.Pad(shortID(x.Spec.ID), 9)}, piece{plain, " " + show.Pad(show.Fit(show.Name(x.Link), linkWidth), linkWidth) + " "}, piece{st, show.Pad(word, 15)},
-			piece{plain, fmt.Sprintf("%s  lead %s  epoch %d", x.Spec.Direction, show.Span(x.Lead), x.Epoch)},
+			piece{plain, fmt.Sprintf("%s  lead %s%s  epoch %d", x.Spec.Direction, show.Span(x.Lead), measured(x), x.Epoch)},
 		)
 	}
+}
+
+// measured shows the RTT that the kernel measures.
+func measured(x *mihf.FlowStatus) string {
+	if x.RTTSource != mihf.RTTMeasured {
+		return ""
+	}
+	return "  rtt " + show.Span(x.RTT)
 }
 
 // shortID shows the end of a flow's id, which differs between flows of one moment.

@@ -60,7 +60,7 @@ func scene() *state {
 	snap.Links[1].Prediction = mihf.Some(prediction)
 	snap.Flows = []mihf.FlowStatus{
 		{Spec: mihf.FlowSpec{ID: "01J9ZK3V5Q8X6T7M2N4P0R1S3A", Direction: mihf.DirectionReceive}, Link: wlan, Lead: 105 * time.Millisecond, Frozen: true, FrozenSince: now.Add(-450 * time.Millisecond), Epoch: 3},
-		{Spec: mihf.FlowSpec{ID: "01J9ZK3V5Q8X6T7M2N4P0R1S3B"}, Link: wwan, Lead: 40 * time.Millisecond, Epoch: 1},
+		{Spec: mihf.FlowSpec{ID: "01J9ZK3V5Q8X6T7M2N4P0R1S3B"}, Link: wwan, RTT: 35 * time.Millisecond, RTTSource: mihf.RTTMeasured, Lead: 40 * time.Millisecond, Epoch: 1},
 	}
 	event := func(before time.Duration, ev mihf.Event) {
 		ev.At = now.Add(-before)

@@ -181,6 +181,59 @@ func (AckResult) EnumDescriptor() ([]byte, []int) {
 	return file_mih_v1_flow_proto_rawDescGZIP(), []int{2}
 }
 
+// RttSource says where the RTT that a flow's deadlines are computed from comes from.
+type RttSource int32
+
+const (
+	RttSource_RTT_SOURCE_UNSPECIFIED RttSource = 0
+	RttSource_RTT_SOURCE_ASSUMED     RttSource = 1 // the configured one
+	RttSource_RTT_SOURCE_MEASURED    RttSource = 2 // the kernel's, of the flow itself
+	RttSource_RTT_SOURCE_STATED      RttSource = 3 // by the transport
+)
+
+// Enum value maps for RttSource.
+var (
+	RttSource_name = map[int32]string{
+		0: "RTT_SOURCE_UNSPECIFIED",
+		1: "RTT_SOURCE_ASSUMED",
+		2: "RTT_SOURCE_MEASURED",
+		3: "RTT_SOURCE_STATED",
+	}
+	RttSource_value = map[string]int32{
+		"RTT_SOURCE_UNSPECIFIED": 0,
+		"RTT_SOURCE_ASSUMED":     1,
+		"RTT_SOURCE_MEASURED":    2,
+		"RTT_SOURCE_STATED":      3,
+	}
+)
+
+func (x RttSource) Enum() *RttSource {
+	p := new(RttSource)
+	*p = x
+	return p
+}
+
+func (x RttSource) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RttSource) Descriptor() protoreflect.EnumDescriptor {
+	return file_mih_v1_flow_proto_enumTypes[3].Descriptor()
+}
+
+func (RttSource) Type() protoreflect.EnumType {
+	return &file_mih_v1_flow_proto_enumTypes[3]
+}
+
+func (x RttSource) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RttSource.Descriptor instead.
+func (RttSource) EnumDescriptor() ([]byte, []int) {
+	return file_mih_v1_flow_proto_rawDescGZIP(), []int{3}
+}
+
 // Endpoints is a 5-tuple.
 type Endpoints struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -668,6 +721,8 @@ type FlowStatus struct {
 	LastAck           AckResult              `protobuf:"varint,8,opt,name=last_ack,json=lastAck,proto3,enum=mih.v1.AckResult" json:"last_ack,omitempty"`
 	Needless          *durationpb.Duration   `protobuf:"bytes,9,opt,name=needless,proto3" json:"needless,omitempty"` // frozen in vain, in the budget's window
 	BackoffLeft       *durationpb.Duration   `protobuf:"bytes,10,opt,name=backoff_left,json=backoffLeft,proto3" json:"backoff_left,omitempty"`
+	Rtt               *durationpb.Duration   `protobuf:"bytes,11,opt,name=rtt,proto3" json:"rtt,omitempty"` // in force
+	RttSource         RttSource              `protobuf:"varint,12,opt,name=rtt_source,json=rttSource,proto3,enum=mih.v1.RttSource" json:"rtt_source,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -772,6 +827,20 @@ func (x *FlowStatus) GetBackoffLeft() *durationpb.Duration {
 	return nil
 }
 
+func (x *FlowStatus) GetRtt() *durationpb.Duration {
+	if x != nil {
+		return x.Rtt
+	}
+	return nil
+}
+
+func (x *FlowStatus) GetRttSource() RttSource {
+	if x != nil {
+		return x.RttSource
+	}
+	return RttSource_RTT_SOURCE_UNSPECIFIED
+}
+
 var File_mih_v1_flow_proto protoreflect.FileDescriptor
 
 const file_mih_v1_flow_proto_rawDesc = "" +
@@ -830,7 +899,7 @@ const file_mih_v1_flow_proto_rawDesc = "" +
 	"\x04lead\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04lead\x12/\n" +
 	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12&\n" +
 	"\x05hints\x18\x06 \x03(\x0e2\x10.mih.v1.HintKindR\x05hints\x12\x16\n" +
-	"\x06frozen\x18\a \x01(\bR\x06frozen\"\xaf\x03\n" +
+	"\x06frozen\x18\a \x01(\bR\x06frozen\"\x8e\x04\n" +
 	"\n" +
 	"FlowStatus\x12$\n" +
 	"\x04spec\x18\x01 \x01(\v2\x10.mih.v1.FlowSpecR\x04spec\x12\x12\n" +
@@ -844,7 +913,10 @@ const file_mih_v1_flow_proto_rawDesc = "" +
 	"\blast_ack\x18\b \x01(\x0e2\x11.mih.v1.AckResultR\alastAck\x125\n" +
 	"\bneedless\x18\t \x01(\v2\x19.google.protobuf.DurationR\bneedless\x12<\n" +
 	"\fbackoff_left\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\vbackoffLeft*r\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\vbackoffLeft\x12+\n" +
+	"\x03rtt\x18\v \x01(\v2\x19.google.protobuf.DurationR\x03rtt\x120\n" +
+	"\n" +
+	"rtt_source\x18\f \x01(\x0e2\x11.mih.v1.RttSourceR\trttSource*r\n" +
 	"\n" +
 	"Continuity\x12\x1a\n" +
 	"\x16CONTINUITY_UNSPECIFIED\x10\x00\x12\x1b\n" +
@@ -860,7 +932,12 @@ const file_mih_v1_flow_proto_rawDesc = "" +
 	"\x16ACK_RESULT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ACK_RESULT_APPLIED\x10\x01\x12\x13\n" +
 	"\x0fACK_RESULT_LATE\x10\x02\x12\x16\n" +
-	"\x12ACK_RESULT_REFUSED\x10\x03B\x1dZ\x1bmihf.dev/proto/mih/v1;mihv1b\x06proto3"
+	"\x12ACK_RESULT_REFUSED\x10\x03*o\n" +
+	"\tRttSource\x12\x1a\n" +
+	"\x16RTT_SOURCE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12RTT_SOURCE_ASSUMED\x10\x01\x12\x17\n" +
+	"\x13RTT_SOURCE_MEASURED\x10\x02\x12\x15\n" +
+	"\x11RTT_SOURCE_STATED\x10\x03B\x1dZ\x1bmihf.dev/proto/mih/v1;mihv1b\x06proto3"
 
 var (
 	file_mih_v1_flow_proto_rawDescOnce sync.Once
@@ -874,53 +951,56 @@ func file_mih_v1_flow_proto_rawDescGZIP() []byte {
 	return file_mih_v1_flow_proto_rawDescData
 }
 
-var file_mih_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_mih_v1_flow_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
 var file_mih_v1_flow_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_mih_v1_flow_proto_goTypes = []any{
 	(Continuity)(0),             // 0: mih.v1.Continuity
 	(Direction)(0),              // 1: mih.v1.Direction
 	(AckResult)(0),              // 2: mih.v1.AckResult
-	(*Endpoints)(nil),           // 3: mih.v1.Endpoints
-	(*FlowSpec)(nil),            // 4: mih.v1.FlowSpec
-	(*FlowUpdate)(nil),          // 5: mih.v1.FlowUpdate
-	(*Ack)(nil),                 // 6: mih.v1.Ack
-	(*Registration)(nil),        // 7: mih.v1.Registration
-	(*FlowStatus)(nil),          // 8: mih.v1.FlowStatus
-	(*durationpb.Duration)(nil), // 9: google.protobuf.Duration
-	(HintKind)(0),               // 10: mih.v1.HintKind
+	(RttSource)(0),              // 3: mih.v1.RttSource
+	(*Endpoints)(nil),           // 4: mih.v1.Endpoints
+	(*FlowSpec)(nil),            // 5: mih.v1.FlowSpec
+	(*FlowUpdate)(nil),          // 6: mih.v1.FlowUpdate
+	(*Ack)(nil),                 // 7: mih.v1.Ack
+	(*Registration)(nil),        // 8: mih.v1.Registration
+	(*FlowStatus)(nil),          // 9: mih.v1.FlowStatus
+	(*durationpb.Duration)(nil), // 10: google.protobuf.Duration
+	(HintKind)(0),               // 11: mih.v1.HintKind
 }
 var file_mih_v1_flow_proto_depIdxs = []int32{
-	3,  // 0: mih.v1.FlowSpec.tuples:type_name -> mih.v1.Endpoints
+	4,  // 0: mih.v1.FlowSpec.tuples:type_name -> mih.v1.Endpoints
 	0,  // 1: mih.v1.FlowSpec.continuity:type_name -> mih.v1.Continuity
 	1,  // 2: mih.v1.FlowSpec.direction:type_name -> mih.v1.Direction
-	9,  // 3: mih.v1.FlowSpec.rtt:type_name -> google.protobuf.Duration
-	9,  // 4: mih.v1.FlowSpec.local_drain:type_name -> google.protobuf.Duration
-	9,  // 5: mih.v1.FlowSpec.lead:type_name -> google.protobuf.Duration
-	9,  // 6: mih.v1.FlowSpec.cost_miss:type_name -> google.protobuf.Duration
-	9,  // 7: mih.v1.FlowSpec.cost_needless:type_name -> google.protobuf.Duration
-	9,  // 8: mih.v1.FlowSpec.recovery:type_name -> google.protobuf.Duration
-	9,  // 9: mih.v1.FlowSpec.max_freeze:type_name -> google.protobuf.Duration
-	10, // 10: mih.v1.FlowSpec.hints:type_name -> mih.v1.HintKind
-	9,  // 11: mih.v1.FlowUpdate.rtt:type_name -> google.protobuf.Duration
-	9,  // 12: mih.v1.FlowUpdate.local_drain:type_name -> google.protobuf.Duration
-	9,  // 13: mih.v1.FlowUpdate.lead:type_name -> google.protobuf.Duration
-	3,  // 14: mih.v1.FlowUpdate.tuples:type_name -> mih.v1.Endpoints
+	10, // 3: mih.v1.FlowSpec.rtt:type_name -> google.protobuf.Duration
+	10, // 4: mih.v1.FlowSpec.local_drain:type_name -> google.protobuf.Duration
+	10, // 5: mih.v1.FlowSpec.lead:type_name -> google.protobuf.Duration
+	10, // 6: mih.v1.FlowSpec.cost_miss:type_name -> google.protobuf.Duration
+	10, // 7: mih.v1.FlowSpec.cost_needless:type_name -> google.protobuf.Duration
+	10, // 8: mih.v1.FlowSpec.recovery:type_name -> google.protobuf.Duration
+	10, // 9: mih.v1.FlowSpec.max_freeze:type_name -> google.protobuf.Duration
+	11, // 10: mih.v1.FlowSpec.hints:type_name -> mih.v1.HintKind
+	10, // 11: mih.v1.FlowUpdate.rtt:type_name -> google.protobuf.Duration
+	10, // 12: mih.v1.FlowUpdate.local_drain:type_name -> google.protobuf.Duration
+	10, // 13: mih.v1.FlowUpdate.lead:type_name -> google.protobuf.Duration
+	4,  // 14: mih.v1.FlowUpdate.tuples:type_name -> mih.v1.Endpoints
 	2,  // 15: mih.v1.Ack.result:type_name -> mih.v1.AckResult
-	9,  // 16: mih.v1.Ack.held:type_name -> google.protobuf.Duration
-	9,  // 17: mih.v1.Registration.lead:type_name -> google.protobuf.Duration
-	9,  // 18: mih.v1.Registration.lease:type_name -> google.protobuf.Duration
-	10, // 19: mih.v1.Registration.hints:type_name -> mih.v1.HintKind
-	4,  // 20: mih.v1.FlowStatus.spec:type_name -> mih.v1.FlowSpec
-	9,  // 21: mih.v1.FlowStatus.lead:type_name -> google.protobuf.Duration
-	9,  // 22: mih.v1.FlowStatus.frozen_for:type_name -> google.protobuf.Duration
+	10, // 16: mih.v1.Ack.held:type_name -> google.protobuf.Duration
+	10, // 17: mih.v1.Registration.lead:type_name -> google.protobuf.Duration
+	10, // 18: mih.v1.Registration.lease:type_name -> google.protobuf.Duration
+	11, // 19: mih.v1.Registration.hints:type_name -> mih.v1.HintKind
+	5,  // 20: mih.v1.FlowStatus.spec:type_name -> mih.v1.FlowSpec
+	10, // 21: mih.v1.FlowStatus.lead:type_name -> google.protobuf.Duration
+	10, // 22: mih.v1.FlowStatus.frozen_for:type_name -> google.protobuf.Duration
 	2,  // 23: mih.v1.FlowStatus.last_ack:type_name -> mih.v1.AckResult
-	9,  // 24: mih.v1.FlowStatus.needless:type_name -> google.protobuf.Duration
-	9,  // 25: mih.v1.FlowStatus.backoff_left:type_name -> google.protobuf.Duration
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	10, // 24: mih.v1.FlowStatus.needless:type_name -> google.protobuf.Duration
+	10, // 25: mih.v1.FlowStatus.backoff_left:type_name -> google.protobuf.Duration
+	10, // 26: mih.v1.FlowStatus.rtt:type_name -> google.protobuf.Duration
+	3,  // 27: mih.v1.FlowStatus.rtt_source:type_name -> mih.v1.RttSource
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_mih_v1_flow_proto_init() }
@@ -937,7 +1017,7 @@ func file_mih_v1_flow_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mih_v1_flow_proto_rawDesc), len(file_mih_v1_flow_proto_rawDesc)),
-			NumEnums:      3,
+			NumEnums:      4,
 			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -44,6 +44,7 @@ type Observation struct {
 	//	*Observation_Resync
 	//	*Observation_Resume
 	//	*Observation_Truth
+	//	*Observation_Flow
 	Kind          isObservation_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -231,6 +232,15 @@ func (x *Observation) GetTruth() *Truth {
 	return nil
 }
 
+func (x *Observation) GetFlow() *FlowReading {
+	if x != nil {
+		if x, ok := x.Kind.(*Observation_Flow); ok {
+			return x.Flow
+		}
+	}
+	return nil
+}
+
 type isObservation_Kind interface {
 	isObservation_Kind()
 }
@@ -287,6 +297,10 @@ type Observation_Truth struct {
 	Truth *Truth `protobuf:"bytes,28,opt,name=truth,proto3,oneof"`
 }
 
+type Observation_Flow struct {
+	Flow *FlowReading `protobuf:"bytes,29,opt,name=flow,proto3,oneof"`
+}
+
 func (*Observation_Facts) isObservation_Kind() {}
 
 func (*Observation_Gone) isObservation_Kind() {}
@@ -312,6 +326,8 @@ func (*Observation_Resync) isObservation_Kind() {}
 func (*Observation_Resume) isObservation_Kind() {}
 
 func (*Observation_Truth) isObservation_Kind() {}
+
+func (*Observation_Flow) isObservation_Kind() {}
 
 // Radio is one reading of the radio or path.
 type Radio struct {
@@ -456,6 +472,180 @@ func (x *HandoverOrder) GetPoa() string {
 	return ""
 }
 
+// FlowReading is how a live flow fares, as its transport says. What it did not tell is absent.
+type FlowReading struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Endpoints       *Endpoints             `protobuf:"bytes,1,opt,name=endpoints,proto3" json:"endpoints,omitempty"`
+	Rtt             *durationpb.Duration   `protobuf:"bytes,2,opt,name=rtt,proto3" json:"rtt,omitempty"` // smoothed, with the queues on the way
+	RttVar          *durationpb.Duration   `protobuf:"bytes,3,opt,name=rtt_var,json=rttVar,proto3" json:"rtt_var,omitempty"`
+	MinRtt          *durationpb.Duration   `protobuf:"bytes,4,opt,name=min_rtt,json=minRtt,proto3" json:"min_rtt,omitempty"`             // of the last minutes
+	ReceiveRtt      *durationpb.Duration   `protobuf:"bytes,5,opt,name=receive_rtt,json=receiveRtt,proto3" json:"receive_rtt,omitempty"` // as the receiving side takes it
+	CwndBytes       *uint64                `protobuf:"varint,6,opt,name=cwnd_bytes,json=cwndBytes,proto3,oneof" json:"cwnd_bytes,omitempty"`
+	FlightBytes     *uint64                `protobuf:"varint,7,opt,name=flight_bytes,json=flightBytes,proto3,oneof" json:"flight_bytes,omitempty"` // sent and not acknowledged
+	DeliveryRateBps *float64               `protobuf:"fixed64,8,opt,name=delivery_rate_bps,json=deliveryRateBps,proto3,oneof" json:"delivery_rate_bps,omitempty"`
+	AppLimited      bool                   `protobuf:"varint,9,opt,name=app_limited,json=appLimited,proto3" json:"app_limited,omitempty"` // the flow had too little to send for that rate to be what the path carries
+	PathMtuBytes    *uint64                `protobuf:"varint,10,opt,name=path_mtu_bytes,json=pathMtuBytes,proto3,oneof" json:"path_mtu_bytes,omitempty"`
+	// Since the flow began.
+	AckedBytes            *uint64              `protobuf:"varint,11,opt,name=acked_bytes,json=ackedBytes,proto3,oneof" json:"acked_bytes,omitempty"`
+	ReceivedBytes         *uint64              `protobuf:"varint,12,opt,name=received_bytes,json=receivedBytes,proto3,oneof" json:"received_bytes,omitempty"`
+	SentSegments          *uint64              `protobuf:"varint,13,opt,name=sent_segments,json=sentSegments,proto3,oneof" json:"sent_segments,omitempty"`
+	RetransmittedSegments *uint64              `protobuf:"varint,14,opt,name=retransmitted_segments,json=retransmittedSegments,proto3,oneof" json:"retransmitted_segments,omitempty"`
+	Busy                  *durationpb.Duration `protobuf:"bytes,15,opt,name=busy,proto3" json:"busy,omitempty"`                                        // with data to send
+	WindowLimited         *durationpb.Duration `protobuf:"bytes,16,opt,name=window_limited,json=windowLimited,proto3" json:"window_limited,omitempty"` // of it, held up by the peer's receive window
+	BufferLimited         *durationpb.Duration `protobuf:"bytes,17,opt,name=buffer_limited,json=bufferLimited,proto3" json:"buffer_limited,omitempty"` // of it, held up by the local send buffer
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
+}
+
+func (x *FlowReading) Reset() {
+	*x = FlowReading{}
+	mi := &file_mih_v1_observation_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FlowReading) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FlowReading) ProtoMessage() {}
+
+func (x *FlowReading) ProtoReflect() protoreflect.Message {
+	mi := &file_mih_v1_observation_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FlowReading.ProtoReflect.Descriptor instead.
+func (*FlowReading) Descriptor() ([]byte, []int) {
+	return file_mih_v1_observation_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *FlowReading) GetEndpoints() *Endpoints {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
+func (x *FlowReading) GetRtt() *durationpb.Duration {
+	if x != nil {
+		return x.Rtt
+	}
+	return nil
+}
+
+func (x *FlowReading) GetRttVar() *durationpb.Duration {
+	if x != nil {
+		return x.RttVar
+	}
+	return nil
+}
+
+func (x *FlowReading) GetMinRtt() *durationpb.Duration {
+	if x != nil {
+		return x.MinRtt
+	}
+	return nil
+}
+
+func (x *FlowReading) GetReceiveRtt() *durationpb.Duration {
+	if x != nil {
+		return x.ReceiveRtt
+	}
+	return nil
+}
+
+func (x *FlowReading) GetCwndBytes() uint64 {
+	if x != nil && x.CwndBytes != nil {
+		return *x.CwndBytes
+	}
+	return 0
+}
+
+func (x *FlowReading) GetFlightBytes() uint64 {
+	if x != nil && x.FlightBytes != nil {
+		return *x.FlightBytes
+	}
+	return 0
+}
+
+func (x *FlowReading) GetDeliveryRateBps() float64 {
+	if x != nil && x.DeliveryRateBps != nil {
+		return *x.DeliveryRateBps
+	}
+	return 0
+}
+
+func (x *FlowReading) GetAppLimited() bool {
+	if x != nil {
+		return x.AppLimited
+	}
+	return false
+}
+
+func (x *FlowReading) GetPathMtuBytes() uint64 {
+	if x != nil && x.PathMtuBytes != nil {
+		return *x.PathMtuBytes
+	}
+	return 0
+}
+
+func (x *FlowReading) GetAckedBytes() uint64 {
+	if x != nil && x.AckedBytes != nil {
+		return *x.AckedBytes
+	}
+	return 0
+}
+
+func (x *FlowReading) GetReceivedBytes() uint64 {
+	if x != nil && x.ReceivedBytes != nil {
+		return *x.ReceivedBytes
+	}
+	return 0
+}
+
+func (x *FlowReading) GetSentSegments() uint64 {
+	if x != nil && x.SentSegments != nil {
+		return *x.SentSegments
+	}
+	return 0
+}
+
+func (x *FlowReading) GetRetransmittedSegments() uint64 {
+	if x != nil && x.RetransmittedSegments != nil {
+		return *x.RetransmittedSegments
+	}
+	return 0
+}
+
+func (x *FlowReading) GetBusy() *durationpb.Duration {
+	if x != nil {
+		return x.Busy
+	}
+	return nil
+}
+
+func (x *FlowReading) GetWindowLimited() *durationpb.Duration {
+	if x != nil {
+		return x.WindowLimited
+	}
+	return nil
+}
+
+func (x *FlowReading) GetBufferLimited() *durationpb.Duration {
+	if x != nil {
+		return x.BufferLimited
+	}
+	return nil
+}
+
 // Truth is a known outcome in a recording.
 type Truth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -467,7 +657,7 @@ type Truth struct {
 
 func (x *Truth) Reset() {
 	*x = Truth{}
-	mi := &file_mih_v1_observation_proto_msgTypes[4]
+	mi := &file_mih_v1_observation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -479,7 +669,7 @@ func (x *Truth) String() string {
 func (*Truth) ProtoMessage() {}
 
 func (x *Truth) ProtoReflect() protoreflect.Message {
-	mi := &file_mih_v1_observation_proto_msgTypes[4]
+	mi := &file_mih_v1_observation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -492,7 +682,7 @@ func (x *Truth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Truth.ProtoReflect.Descriptor instead.
 func (*Truth) Descriptor() ([]byte, []int) {
-	return file_mih_v1_observation_proto_rawDescGZIP(), []int{4}
+	return file_mih_v1_observation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Truth) GetKind() string {
@@ -513,7 +703,7 @@ var File_mih_v1_observation_proto protoreflect.FileDescriptor
 
 const file_mih_v1_observation_proto_rawDesc = "" +
 	"\n" +
-	"\x18mih/v1/observation.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/link.proto\"\xfe\x05\n" +
+	"\x18mih/v1/observation.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/flow.proto\x1a\x11mih/v1/link.proto\"\xa9\x06\n" +
 	"\vObservation\x12+\n" +
 	"\x03age\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x03age\x128\n" +
 	"\n" +
@@ -532,7 +722,8 @@ const file_mih_v1_observation_proto_rawDesc = "" +
 	"\tcondition\x18\x19 \x01(\v2\x17.mih.v1.SensorConditionH\x00R\tcondition\x12(\n" +
 	"\x06resync\x18\x1a \x01(\v2\x0e.mih.v1.ResyncH\x00R\x06resync\x124\n" +
 	"\x06resume\x18\x1b \x01(\v2\x1a.mih.v1.ResumedFromSuspendH\x00R\x06resume\x12%\n" +
-	"\x05truth\x18\x1c \x01(\v2\r.mih.v1.TruthH\x00R\x05truthB\x06\n" +
+	"\x05truth\x18\x1c \x01(\v2\r.mih.v1.TruthH\x00R\x05truth\x12)\n" +
+	"\x04flow\x18\x1d \x01(\v2\x13.mih.v1.FlowReadingH\x00R\x04flowB\x06\n" +
 	"\x04kind\"@\n" +
 	"\x05Radio\x12%\n" +
 	"\x06values\x18\x01 \x03(\v2\r.mih.v1.ValueR\x06values\x12\x10\n" +
@@ -540,7 +731,38 @@ const file_mih_v1_observation_proto_rawDesc = "" +
 	"\x04Scan\x12\x1a\n" +
 	"\bscanning\x18\x01 \x01(\bR\bscanning\"!\n" +
 	"\rHandoverOrder\x12\x10\n" +
-	"\x03poa\x18\x01 \x01(\tR\x03poa\"L\n" +
+	"\x03poa\x18\x01 \x01(\tR\x03poa\"\xdc\a\n" +
+	"\vFlowReading\x12/\n" +
+	"\tendpoints\x18\x01 \x01(\v2\x11.mih.v1.EndpointsR\tendpoints\x12+\n" +
+	"\x03rtt\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03rtt\x122\n" +
+	"\artt_var\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x06rttVar\x122\n" +
+	"\amin_rtt\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06minRtt\x12:\n" +
+	"\vreceive_rtt\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"receiveRtt\x12\"\n" +
+	"\n" +
+	"cwnd_bytes\x18\x06 \x01(\x04H\x00R\tcwndBytes\x88\x01\x01\x12&\n" +
+	"\fflight_bytes\x18\a \x01(\x04H\x01R\vflightBytes\x88\x01\x01\x12/\n" +
+	"\x11delivery_rate_bps\x18\b \x01(\x01H\x02R\x0fdeliveryRateBps\x88\x01\x01\x12\x1f\n" +
+	"\vapp_limited\x18\t \x01(\bR\n" +
+	"appLimited\x12)\n" +
+	"\x0epath_mtu_bytes\x18\n" +
+	" \x01(\x04H\x03R\fpathMtuBytes\x88\x01\x01\x12$\n" +
+	"\vacked_bytes\x18\v \x01(\x04H\x04R\n" +
+	"ackedBytes\x88\x01\x01\x12*\n" +
+	"\x0ereceived_bytes\x18\f \x01(\x04H\x05R\rreceivedBytes\x88\x01\x01\x12(\n" +
+	"\rsent_segments\x18\r \x01(\x04H\x06R\fsentSegments\x88\x01\x01\x12:\n" +
+	"\x16retransmitted_segments\x18\x0e \x01(\x04H\aR\x15retransmittedSegments\x88\x01\x01\x12-\n" +
+	"\x04busy\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\x04busy\x12@\n" +
+	"\x0ewindow_limited\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\rwindowLimited\x12@\n" +
+	"\x0ebuffer_limited\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\rbufferLimitedB\r\n" +
+	"\v_cwnd_bytesB\x0f\n" +
+	"\r_flight_bytesB\x14\n" +
+	"\x12_delivery_rate_bpsB\x11\n" +
+	"\x0f_path_mtu_bytesB\x0e\n" +
+	"\f_acked_bytesB\x11\n" +
+	"\x0f_received_bytesB\x10\n" +
+	"\x0e_sent_segmentsB\x19\n" +
+	"\x17_retransmitted_segments\"L\n" +
 	"\x05Truth\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12/\n" +
 	"\x05until\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05untilB\x1dZ\x1bmihf.dev/proto/mih/v1;mihv1b\x06proto3"
@@ -557,48 +779,59 @@ func file_mih_v1_observation_proto_rawDescGZIP() []byte {
 	return file_mih_v1_observation_proto_rawDescData
 }
 
-var file_mih_v1_observation_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_mih_v1_observation_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_mih_v1_observation_proto_goTypes = []any{
 	(*Observation)(nil),         // 0: mih.v1.Observation
 	(*Radio)(nil),               // 1: mih.v1.Radio
 	(*Scan)(nil),                // 2: mih.v1.Scan
 	(*HandoverOrder)(nil),       // 3: mih.v1.HandoverOrder
-	(*Truth)(nil),               // 4: mih.v1.Truth
-	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
-	(*LinkFacts)(nil),           // 6: mih.v1.LinkFacts
-	(*LinkRemoved)(nil),         // 7: mih.v1.LinkRemoved
-	(*Association)(nil),         // 8: mih.v1.Association
-	(*LinkDetected)(nil),        // 9: mih.v1.LinkDetected
-	(*Egress)(nil),              // 10: mih.v1.Egress
-	(*PeerRoute)(nil),           // 11: mih.v1.PeerRoute
-	(*SensorCondition)(nil),     // 12: mih.v1.SensorCondition
-	(*Resync)(nil),              // 13: mih.v1.Resync
-	(*ResumedFromSuspend)(nil),  // 14: mih.v1.ResumedFromSuspend
-	(*Value)(nil),               // 15: mih.v1.Value
+	(*FlowReading)(nil),         // 4: mih.v1.FlowReading
+	(*Truth)(nil),               // 5: mih.v1.Truth
+	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
+	(*LinkFacts)(nil),           // 7: mih.v1.LinkFacts
+	(*LinkRemoved)(nil),         // 8: mih.v1.LinkRemoved
+	(*Association)(nil),         // 9: mih.v1.Association
+	(*LinkDetected)(nil),        // 10: mih.v1.LinkDetected
+	(*Egress)(nil),              // 11: mih.v1.Egress
+	(*PeerRoute)(nil),           // 12: mih.v1.PeerRoute
+	(*SensorCondition)(nil),     // 13: mih.v1.SensorCondition
+	(*Resync)(nil),              // 14: mih.v1.Resync
+	(*ResumedFromSuspend)(nil),  // 15: mih.v1.ResumedFromSuspend
+	(*Value)(nil),               // 16: mih.v1.Value
+	(*Endpoints)(nil),           // 17: mih.v1.Endpoints
 }
 var file_mih_v1_observation_proto_depIdxs = []int32{
-	5,  // 0: mih.v1.Observation.age:type_name -> google.protobuf.Duration
-	5,  // 1: mih.v1.Observation.sensor_age:type_name -> google.protobuf.Duration
-	6,  // 2: mih.v1.Observation.facts:type_name -> mih.v1.LinkFacts
-	7,  // 3: mih.v1.Observation.gone:type_name -> mih.v1.LinkRemoved
+	6,  // 0: mih.v1.Observation.age:type_name -> google.protobuf.Duration
+	6,  // 1: mih.v1.Observation.sensor_age:type_name -> google.protobuf.Duration
+	7,  // 2: mih.v1.Observation.facts:type_name -> mih.v1.LinkFacts
+	8,  // 3: mih.v1.Observation.gone:type_name -> mih.v1.LinkRemoved
 	1,  // 4: mih.v1.Observation.radio:type_name -> mih.v1.Radio
-	8,  // 5: mih.v1.Observation.association:type_name -> mih.v1.Association
-	9,  // 6: mih.v1.Observation.detected:type_name -> mih.v1.LinkDetected
+	9,  // 5: mih.v1.Observation.association:type_name -> mih.v1.Association
+	10, // 6: mih.v1.Observation.detected:type_name -> mih.v1.LinkDetected
 	2,  // 7: mih.v1.Observation.scan:type_name -> mih.v1.Scan
 	3,  // 8: mih.v1.Observation.handover:type_name -> mih.v1.HandoverOrder
-	10, // 9: mih.v1.Observation.egress:type_name -> mih.v1.Egress
-	11, // 10: mih.v1.Observation.peer:type_name -> mih.v1.PeerRoute
-	12, // 11: mih.v1.Observation.condition:type_name -> mih.v1.SensorCondition
-	13, // 12: mih.v1.Observation.resync:type_name -> mih.v1.Resync
-	14, // 13: mih.v1.Observation.resume:type_name -> mih.v1.ResumedFromSuspend
-	4,  // 14: mih.v1.Observation.truth:type_name -> mih.v1.Truth
-	15, // 15: mih.v1.Radio.values:type_name -> mih.v1.Value
-	5,  // 16: mih.v1.Truth.until:type_name -> google.protobuf.Duration
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	11, // 9: mih.v1.Observation.egress:type_name -> mih.v1.Egress
+	12, // 10: mih.v1.Observation.peer:type_name -> mih.v1.PeerRoute
+	13, // 11: mih.v1.Observation.condition:type_name -> mih.v1.SensorCondition
+	14, // 12: mih.v1.Observation.resync:type_name -> mih.v1.Resync
+	15, // 13: mih.v1.Observation.resume:type_name -> mih.v1.ResumedFromSuspend
+	5,  // 14: mih.v1.Observation.truth:type_name -> mih.v1.Truth
+	4,  // 15: mih.v1.Observation.flow:type_name -> mih.v1.FlowReading
+	16, // 16: mih.v1.Radio.values:type_name -> mih.v1.Value
+	17, // 17: mih.v1.FlowReading.endpoints:type_name -> mih.v1.Endpoints
+	6,  // 18: mih.v1.FlowReading.rtt:type_name -> google.protobuf.Duration
+	6,  // 19: mih.v1.FlowReading.rtt_var:type_name -> google.protobuf.Duration
+	6,  // 20: mih.v1.FlowReading.min_rtt:type_name -> google.protobuf.Duration
+	6,  // 21: mih.v1.FlowReading.receive_rtt:type_name -> google.protobuf.Duration
+	6,  // 22: mih.v1.FlowReading.busy:type_name -> google.protobuf.Duration
+	6,  // 23: mih.v1.FlowReading.window_limited:type_name -> google.protobuf.Duration
+	6,  // 24: mih.v1.FlowReading.buffer_limited:type_name -> google.protobuf.Duration
+	6,  // 25: mih.v1.Truth.until:type_name -> google.protobuf.Duration
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_mih_v1_observation_proto_init() }
@@ -607,6 +840,7 @@ func file_mih_v1_observation_proto_init() {
 		return
 	}
 	file_mih_v1_event_proto_init()
+	file_mih_v1_flow_proto_init()
 	file_mih_v1_link_proto_init()
 	file_mih_v1_observation_proto_msgTypes[0].OneofWrappers = []any{
 		(*Observation_Facts)(nil),
@@ -622,14 +856,16 @@ func file_mih_v1_observation_proto_init() {
 		(*Observation_Resync)(nil),
 		(*Observation_Resume)(nil),
 		(*Observation_Truth)(nil),
+		(*Observation_Flow)(nil),
 	}
+	file_mih_v1_observation_proto_msgTypes[4].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_mih_v1_observation_proto_rawDesc), len(file_mih_v1_observation_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
