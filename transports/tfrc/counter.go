@@ -19,7 +19,8 @@ type counterClock struct {
 		counter int64 // unwrapped, plus one; zero: none
 		at      mihf.Time
 	}
-	rtt time.Duration // 0: none yet
+	rtt   time.Duration // 0: none yet
+	fresh bool          // the next sample begins a new estimate
 }
 
 // see takes the counter of a packet with a new greatest sequence number and reports
@@ -47,8 +48,8 @@ func (c *counterClock) sample(now mihf.Time) {
 			continue
 		}
 		s := now.Sub(f.at) * roundTrip / time.Duration(d)
-		if c.rtt == 0 {
-			c.rtt = s
+		if c.rtt == 0 || c.fresh {
+			c.rtt, c.fresh = s, false
 		}
 		c.rtt += (s - c.rtt) / 8
 		return

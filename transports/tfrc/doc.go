@@ -9,6 +9,32 @@
 // [Receiver.Receive]; when that or [Receiver.Advance] says so, it calls [Receiver.Report]
 // and brings the report to the sender, which gives it to [Sender.Feedback].
 //
+// # Freeze
+//
+// [Sender.Freeze] stops a sender before its path breaks, with all that it knows, and
+// [Sender.Unfreeze] lets it go on where it was: it restores the rate, and when a
+// round-trip passed without a loss it probes for more, as in slow-start. Sender and
+// receiver keep in step by [Options] that every packet carries. What is known of the new
+// path, a [Path], bounds the restored rate and tells Probing where to stop, without the
+// losses by which it finds out otherwise. This is Freeze-DCCP (Mehani, Boreli, Jourjon,
+// Ernst: Rate Control Adaptation for Heterogeneous Handovers), with what it leaves open
+// settled as follows.
+//
+//   - After a restart round-trip times are measured anew, and X_recv counts from the first
+//     packet after it: what came before is of a path that may be gone. A loss from before
+//     the restart says nothing of the path after it.
+//   - Restoring ends with the first report that lies wholly after the restart, and at the
+//     latest after 4 round-trips. A report does if the receiver says so, or if it names a
+//     packet sent a round-trip after the restart.
+//   - Probing ends with a new loss event; where the receiver tells only p, by what p does:
+//     it may stay as it is until the current interval counts, and then has to fall, but
+//     not faster than by the packets that were really reported.
+//   - Losses on packets that were sent before the sender knew of the first one in Probing
+//     belong to that loss event.
+//   - A Probing that arrives at the capacity of a [Path], and sees it carried, ends there.
+//     The sender then makes that rate the past of its loss history, as the receiver does
+//     after a loss in Probing.
+//
 // # Guarantees
 //
 //   - The allowed rate is never below a segment in 64 s, and never above twice what was
@@ -20,6 +46,9 @@
 //     [SenderConfig.MaxBurst].
 //   - A loss is told from reordering by three later packets, of any type. One that comes
 //     later still is taken back, with its loss event if that has no other loss.
+//   - A frozen sender sends nothing and forgets nothing, and thaws to the initial rate
+//     when its lease lapses. Restoring never exceeds the rate before the freeze.
+//   - Whatever options and reports are lost, both machines come back to Normal.
 //   - The same calls give the same answers.
 //   - No allocation after the constructor. All state is bounded.
 //

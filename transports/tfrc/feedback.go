@@ -13,6 +13,9 @@ func (s *Sender) Feedback(now mihf.Time, r *Report) {
 	if r.Seq < s.lastAck || r.Seq > s.sent.last.seq || s.timer == 0 || !(r.LossRate >= 0 && r.ReceiveRate >= 0) {
 		return
 	}
+	if s.ignores(r) {
+		return
+	}
 	packet, known := s.sent.find(r.Seq)
 	at := packet.at
 	if !r.SentAt.IsZero() {
@@ -21,6 +24,7 @@ func (s *Sender) Feedback(now mihf.Time, r *Report) {
 	if at.IsZero() && s.rtt == 0 {
 		return // nothing to begin with
 	}
+	c := change{packets: r.Seq - s.lastAck, lossRate: s.lossRate}
 	s.lastAck = r.Seq
 	s.sent.acked(r.Seq)
 	old := s.spacing()
@@ -31,15 +35,16 @@ func (s *Sender) Feedback(now mihf.Time, r *Report) {
 	if known {
 		s.answerCounter(now, packet.counter)
 	}
-	limited := s.limits.report(now, at, s.rtt)
-	worse := s.losses(r)
+	c.limited = s.limits.report(now, at, s.rtt)
+	c.worse = s.losses(r)
 	if first {
 		// The first round-trip time: this replaces step 4 (section 4.2).
 		s.doubled = now
 		s.xRecv.replace(now, infinite)
 		s.setRate(s.initialRate())
 	} else {
-		s.update(now, r.ReceiveRate, limited, worse)
+		c.sent = at
+		s.adapt(now, r, c)
 	}
 	s.repace(old)
 	s.setTimer(now)
@@ -57,16 +62,17 @@ func (s *Sender) sample(now, sent mihf.Time, delay time.Duration) {
 	}
 	sample = max(sample, minRTT)
 	q := s.cfg.RTTWeight
-	s.lastRoot = root(sample)
-	if s.rtt == 0 {
+	s.sampled = sample
+	if s.rtt == 0 || s.thawing.fresh {
 		s.rtt = sample
+		s.thawing.fresh = false
 	} else {
 		s.rtt = mul(s.rtt, q) + mul(sample, 1-q)
 	}
 	if s.rttRoot == 0 {
-		s.rttRoot = s.lastRoot
+		s.rttRoot = root(sample)
 	} else {
-		s.rttRoot = float64(q*s.rttRoot) + (1-q)*s.lastRoot
+		s.rttRoot = float64(q*s.rttRoot) + (1-q)*root(sample)
 	}
 }
 
@@ -81,9 +87,20 @@ func (s *Sender) answerCounter(now mihf.Time, acked int64) {
 // losses takes p and the newest loss event and reports whether either is worse than in
 // the last report.
 func (s *Sender) losses(r *Report) bool {
-	p := min(r.LossRate, 1)
 	event := r.Intervals.EventSeq(r.Seq)
-	worse := p > s.lossRate || (event > s.event && s.event > 0)
+	newer := event > s.event && s.event > 0
+	if newer && s.thawing.state == Probing {
+		s.seed = seed{} // the receiver begins anew as well
+	}
+	p := r.LossRate
+	if s.seed.length > 0 {
+		seeded, counts := s.seed.lossRate(r)
+		if p = seeded; !counts {
+			s.seed = seed{}
+		}
+	}
+	p = min(p, 1)
+	worse := p > s.lossRate || newer
 	if event > s.event {
 		s.event = event
 		s.size.next()
@@ -156,8 +173,9 @@ func (s *Sender) setTimer(now mihf.Time) {
 	s.idle = true
 }
 
-// expire is the nofeedback timer (RFC 5348, section 4.4).
+// expire is the nofeedback timer (RFC 5348, section 4.4). It ends Restoring and Probing.
 func (s *Sender) expire(now mihf.Time) {
+	s.settle()
 	old := s.spacing()
 	if s.rtt == 0 {
 		if !s.idle {

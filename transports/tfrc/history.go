@@ -12,6 +12,9 @@ const (
 // weights are w_0 to w_7 of RFC 5348, section 5.4, newest first.
 var weights = [historyLength]float64{1, 1, 1, 1, 0.8, 0.6, 0.4, 0.2}
 
+// allWeights is the sum of the weights: W.
+const allWeights = 6.0
+
 // meanInterval is the average loss interval of RFC 5348, section 5.4. lengths holds the
 // current interval and after it up to n closed ones, newest first, at least one of them.
 func meanInterval(lengths []float64) float64 {
@@ -181,4 +184,18 @@ func (h *history) containing(seq uint64) int {
 		}
 	}
 	return -1
+}
+
+// reset makes all closed intervals the given length: what the sender probed for has
+// nothing to do with what was lost before.
+func (h *history) reset(length float64) {
+	for i := 1; i < len(h.events); i++ {
+		if i >= h.n {
+			h.events[i] = event{start: h.first, lossEnd: h.first}
+		}
+		h.events[i].length = max(length, 1)
+		h.events[i].synthetic = true
+		h.events[i].discount = 1
+	}
+	h.n = len(h.events)
 }

@@ -9,6 +9,10 @@ import (
 // lose takes a hole for lost: it belongs to the current loss event, or begins new ones.
 func (r *Receiver) lose(h *hole) {
 	r.Lost += h.to - h.from
+	if r.resumed.tail {
+		r.extend(h.from, h.to)
+		return
+	}
 	if r.cfg.Variant == CCID3 {
 		// However long the hole is: nothing tells when its packets were sent.
 		if r.separateCounter(h.counter) {
@@ -62,6 +66,8 @@ func (r *Receiver) mark(now mihf.Time, p *Packet) {
 		separate = r.separateCounter(h.counter)
 	}
 	switch n := r.history.n; {
+	case r.resumed.tail:
+		r.extend(h.from, h.to)
 	case separate && (n == 0 || p.Seq >= r.history.events[0].lossEnd):
 		r.begin(&h, h.from, h.to)
 	case n > 0 && p.Seq >= r.history.events[0].start:
@@ -109,6 +115,9 @@ func (r *Receiver) begin(h *hole, from, to uint64) {
 	}
 	r.history.begin(e, length)
 	r.LossEvents++
+	if r.resumed.lost(from) {
+		r.history.reset(r.currentInterval(h.past))
+	}
 }
 
 // firstInterval is the length of the interval before the first loss (RFC 5348, section
@@ -121,6 +130,12 @@ func (r *Receiver) firstInterval(h *hole) float64 {
 		target = max(target, r.meter.rate(h.past, rtt, r.cfg.Variant))
 	}
 	return lossInterval(s, rtt, target)
+}
+
+// currentInterval is the loss interval that stands for the present X_recv.
+func (r *Receiver) currentInterval(now mihf.Time) float64 {
+	rtt, s := r.lossRTT(), r.segment()
+	return lossInterval(s, rtt, max(r.meter.rate(now, rtt, r.cfg.Variant), Rate(s/2/rtt.Seconds())))
 }
 
 // segment is s as far as the receiver knows it.

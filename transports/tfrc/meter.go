@@ -18,7 +18,14 @@ type meter struct {
 	marks    [16]mark // ring
 	n        int      // marks ever made
 	bytes    uint64
-	reported mark // the last report
+	reported mark      // the last report
+	begun    mihf.Time // nothing before it counts
+}
+
+// restart forgets the past: packets come again after a pause that says nothing.
+func (m *meter) restart(now mihf.Time) {
+	m.n, m.begun = 0, now
+	m.report(now)
 }
 
 func (m *meter) mark(now mihf.Time) {
@@ -51,6 +58,7 @@ func (m *meter) since(now mihf.Time, age time.Duration) mark {
 // expired without a report.
 func (m *meter) rate(now mihf.Time, rtt time.Duration, v Variant) Rate {
 	from := m.reported
+	rtt = min(rtt, now.Sub(m.begun))
 	if now.Sub(from.at) < rtt {
 		from = m.since(now, rtt)
 	}

@@ -69,6 +69,9 @@ func (p *path) at(t mihf.Time, do func()) {
 	heap.Push(&p.events, timed{max(t, p.now), p.pushed, do})
 }
 
+// link changes the link's characteristics.
+func (p *path) link(bps float64, delay time.Duration) { p.bps, p.delay, p.back = bps, delay, delay }
+
 func (p *path) after(d time.Duration, do func()) { p.at(p.now.Add(d), do) }
 
 // run goes on until d has passed.
@@ -133,6 +136,10 @@ func (p *path) transmit() {
 }
 
 func (p *path) arrive(k *Packet) {
+	if p.down {
+		p.lostDown++
+		return
+	}
 	if p.arrival != nil {
 		p.arrival(k)
 	}

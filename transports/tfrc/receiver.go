@@ -61,6 +61,9 @@ type Receiver struct {
 	fresh       bool  // data since the last report
 	silent      bool  // the timer expired without any: the next is reported at once
 	deadline    mihf.Time
+
+	dataAt  mihf.Time // when data last came
+	resumed resumption
 }
 
 // NewReceiver returns a receiver that has received nothing.
@@ -121,8 +124,10 @@ func (r *Receiver) Receive(now mihf.Time, p *Packet) bool {
 	if p.NonData {
 		return changed
 	}
-	r.fresh = true
-	return changed || r.Reports == 0 || r.reportDue()
+	r.fresh, r.dataAt = true, now
+	due := r.Reports == 0 || r.reportDue()
+	r.resumed.passed(now, due)
+	return changed || due
 }
 
 func (r *Receiver) count(p *Packet) {
@@ -171,7 +176,11 @@ func (r *Receiver) ahead(now mihf.Time, p *Packet) {
 	r.sentAt = p.SentAt
 	if p.RTT > 0 {
 		r.rtt = p.RTT
+		if r.deadline != 0 && r.cfg.Variant == RFC5348 { // a sender that now hears sooner waits less long
+			r.deadline = min(r.deadline, r.meter.reported.at.Add(r.rtt))
+		}
 	}
+	r.follow(now, p)
 	if r.cfg.Variant == CCID3 && r.clock.see(now, p.WindowCounter) {
 		r.meter.mark(now)
 	}
@@ -231,6 +240,7 @@ func (r *Receiver) Advance(now mihf.Time) bool {
 		return false
 	}
 	if r.fresh {
+		r.resumed.passed(now, true)
 		return true
 	}
 	r.silent, r.deadline = true, 0
@@ -250,6 +260,10 @@ func (r *Receiver) Report(now mihf.Time, out *Report) {
 	out.Delay = now.Sub(r.highestAt)
 	out.ReceiveRate, out.LossRate = rate, r.lossRate
 	out.Options = 0
+	if r.resumed.state == Recovery1 {
+		out.Options = OptUnfrozen
+	}
+	r.resumed.reported = true
 	r.intervals(&out.Intervals)
 
 	r.Reports++

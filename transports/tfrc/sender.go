@@ -56,10 +56,10 @@ type Sender struct {
 	doubled  mihf.Time
 	best     Rate // the greatest X_recv since a loss, for faster restart
 
-	rtt      time.Duration // R; 0: no sample yet
-	rttRoot  float64       // R_sqmean, in root seconds
-	lastRoot float64       // root of the newest sample
-	lastAck  uint64        // greatest Seq of a report
+	rtt     time.Duration // R; 0: no sample yet
+	sampled time.Duration // R_sample, the newest; 0: none
+	rttRoot float64       // R_sqmean, in root seconds
+	lastAck uint64        // greatest Seq of a report
 
 	timer mihf.Time // nofeedback; zero: nothing was sent yet
 	idle  bool      // nothing sent since the timer was set
@@ -71,6 +71,11 @@ type Sender struct {
 	gate    mihf.Time // the same with MaxBurst of credit: when the packet may go
 	counter int64     // unwrapped window counter
 	turned  mihf.Time // when the counter last moved
+
+	thawing thawing
+	seed    seed
+	plain   bool // the receiver lacks the Freeze extension
+	counts  FreezeCounts
 }
 
 // NewSender returns a sender that has sent nothing.
@@ -131,8 +136,8 @@ func (s *Sender) minRate() Rate { return Rate(s.segment() / MaxBackoff.Seconds()
 // setRate sets X and with it X_inst.
 func (s *Sender) setRate(x Rate) {
 	s.x, s.paced = x, x
-	if !s.cfg.NoOscillationReduction && s.lastRoot > 0 {
-		s.paced = max(Rate(float64(x)*s.rttRoot/s.lastRoot), s.minRate())
+	if !s.cfg.NoOscillationReduction && s.rttRoot > 0 {
+		s.paced = max(Rate(float64(x)*s.rttRoot/root(s.sampled)), s.minRate())
 	}
 }
 
@@ -142,6 +147,9 @@ func (s *Sender) spacing() time.Duration { return interval(s.segment(), s.paced)
 // NextSend is the moment from which the next packet may be sent; zero: not before a call
 // of another method.
 func (s *Sender) NextSend(now mihf.Time) mihf.Time {
+	if s.thawing.state == Frozen {
+		return 0
+	}
 	if s.timer == 0 {
 		return now
 	}
@@ -174,7 +182,8 @@ func (s *Sender) Send(now mihf.Time, seq uint64, bytes int, out *Header) {
 	s.pace(now)
 	out.SentAt, out.RTT = now, s.rtt
 	out.WindowCounter = uint8(s.counter & (counterValues - 1))
-	out.Options = 0
+	s.thawing.sent(now, seq)
+	out.Options = s.thawing.options()
 }
 
 // SentOther takes a packet without application data that is sent now: it needs no leave,
@@ -227,12 +236,19 @@ func (s *Sender) turn(now mihf.Time) {
 	}
 }
 
-// Next is when [Sender.Advance] has something to do: the nofeedback timer. Zero: never.
-func (s *Sender) Next() mihf.Time { return s.timer }
+// Next is when [Sender.Advance] has something to do: the nofeedback timer, or the end of
+// a lease. Zero: never.
+func (s *Sender) Next() mihf.Time {
+	if s.thawing.state == Frozen && !s.plain {
+		return s.thawing.until
+	}
+	return mihf.Sooner(s.timer, s.thawing.until)
+}
 
 // Advance does what is due.
 func (s *Sender) Advance(now mihf.Time) {
-	if s.timer.Due(now) {
+	s.dueFreeze(now)
+	if s.timer.Due(now) && (s.thawing.state != Frozen || s.plain) {
 		s.expire(now)
 	}
 }
