@@ -124,7 +124,8 @@ func TestBound(t *testing.T) {
 	for range sent / 10 { // a loss in each ten packets
 		m.Sent(10)
 		if m.Third(10) == nce.NotCongestion {
-			for !m.Duplicate() {
+			for lost := false; !lost; {
+				lost = m.Duplicate()
 			}
 			m.Filled()
 			for m.Hole() {
