@@ -182,7 +182,16 @@ func (b *Broker) post(h *mihf.Hint) {
 	if n, ok := s.to.push(h, b.cfg.Mailbox+8*len(s.to.flows)); !ok {
 		s.to.finish(fmt.Errorf("%w: %d hints waited", mihf.ErrSlow, n))
 	}
-	s.to.wait.wake()
+	b.hinted = append(b.hinted, s.to)
+}
+
+// wakeHinted wakes the attachments that got hints; in the loop.
+func (b *Broker) wakeHinted() {
+	for _, a := range b.hinted {
+		a.wait.wake()
+	}
+	clear(b.hinted)
+	b.hinted = b.hinted[:0]
 }
 
 // push returns how many hints wait, and false if they are the limit already.

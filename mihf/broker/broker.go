@@ -91,6 +91,7 @@ type Broker struct {
 	sessions  map[mihf.FlowID]*session
 	owned     map[uint32]int // flows of each user
 	attached  map[*attachment]struct{}
+	hinted    []*attachment // to be woken
 	feeds     []*feed // with some that have ended
 	handlers  []*handler
 	taps      []*tap
@@ -251,6 +252,10 @@ func (b *Broker) watchPeers() {
 	}
 }
 
+// fewFeeds is up to how many feeds are woken before the attachments that have hints: who is
+// woken last runs first on the processor that wakes. With more the waking takes too long.
+const fewFeeds = 8
+
 // publish hands out what came out of the engine: hints to the attachments of their flows
 // first, for they are urgent; then all to the log's readers and to the handlers.
 func (b *Broker) publish() {
@@ -262,6 +267,10 @@ func (b *Broker) publish() {
 		if items[i].IsHint {
 			b.post(&items[i].Hint)
 		}
+	}
+	last := len(b.feeds) <= fewFeeds
+	if !last {
+		b.wakeHinted()
 	}
 	b.mu.Lock()
 	for i := range items {
@@ -279,6 +288,9 @@ func (b *Broker) publish() {
 		b.endOverrun()
 	}
 	b.serveFeeds()
+	if last {
+		b.wakeHinted()
+	}
 	b.handle(items)
 }
 

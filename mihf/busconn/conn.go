@@ -44,6 +44,10 @@ type Options struct {
 	Unread func(why error)
 	// MaxMessage is the largest message that is read, in octets. 0: 64 KiB.
 	MaxMessage int
+	// SendBuffer is how much the kernel keeps for a bus that is slow to read, in octets with
+	// the kernel's own of each message: what is sent next waits for no more. 0: the kernel's
+	// default.
+	SendBuffer int
 	// Dial makes a connection to a unix socket; nil: package net's. Tests connect as others.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -92,6 +96,11 @@ func Open(ctx context.Context, address string, o Options) (*Conn, error) {
 	socket, err := dial(ctx, address, o.Dial)
 	if err != nil {
 		return nil, err
+	}
+	if s, ok := socket.(*net.UnixConn); ok && o.SendBuffer > 0 {
+		if err := s.SetWriteBuffer(o.SendBuffer / 2); err != nil { // the kernel doubles it
+			return nil, errors.Join(fmt.Errorf("bus at %s: %w", address, err), socket.Close())
+		}
 	}
 	c := &Conn{wire: newWire(socket), done: make(chan struct{})}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

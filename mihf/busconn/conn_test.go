@@ -214,6 +214,29 @@ func TestBusThatStandsStill(t *testing.T) {
 	}
 }
 
+// SendBuffer: what is sent to a bus that does not read fills the kernel's room after a few
+// messages, so that there is no more in Room.
+func TestSendBuffer(t *testing.T) {
+	b := daemons.Bus(t, daemons.BusConfig{})
+	c := open(t, b, busconn.Options{SendBuffer: 8 << 10})
+	b.Stop()
+	defer b.Cont()
+	sent, text := 0, strings.Repeat("x", 300)
+	full := func() bool {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		return c.Room(ctx) != nil
+	}
+	for ; !full(); sent++ {
+		if err := c.Emit("", "/x", "a.b", "C", text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if sent < 2 || sent > 16 {
+		t.Errorf("%d messages of %d octets were taken", sent, len(text))
+	}
+}
+
 // "A call ends after CallTimeout at the latest, and with its context", and Close waits for
 // nobody.
 func TestCloseWhileTheBusStandsStill(t *testing.T) {

@@ -22,7 +22,8 @@
 // # Limits
 //
 // Buses are reached by unix:path= and unix:abstract= addresses. What the kernel's socket
-// buffer took before a bus stood still is delivered when it goes on, as old as it is then.
+// buffer took before a bus stood still is delivered when it goes on, as old as it is then;
+// [Options.SendBuffer] bounds it.
 //
 // Shell: any goroutine may use a Conn. Close waits for nobody.
 package busconn

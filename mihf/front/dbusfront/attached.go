@@ -92,7 +92,7 @@ func (a *attached) deliver(d *mihf.Delivery) error {
 	switch d.Kind {
 	case mihf.DeliverHint:
 		h := &d.Hint
-		return a.p.b.emit(a.p.ctx, a.p.name, dbusapi.FlowPath(h.Flow), dbusapi.FlowInterface, dbusapi.HintSignal(h.Kind),
+		return a.p.b.emitFirst(a.p.ctx, a.p.name, dbusapi.FlowPath(h.Flow), dbusapi.FlowInterface, dbusapi.HintSignal(h.Kind),
 			func() []any { return []any{d.Previous, int64(0), s.hint(h)} })
 	case mihf.DeliverGap:
 		return a.p.b.emit(a.p.ctx, a.p.name, dbusapi.Root, dbusapi.BrokerInterface, "Gap", these(variant.Encode(conv.EncodeGap(&d.Gap))))

@@ -45,7 +45,9 @@ func (s *Server) join(ctx context.Context, address string) (*bus, error) {
 	joining, done := context.WithTimeout(ctx, joinTimeout)
 	defer done()
 	var err error
-	b.conn, err = busconn.Open(joining, address, busconn.Options{Call: b.call, Signal: b.signal, Heed: ofBus, Unread: s.unread, Dial: s.o.Dial})
+	b.conn, err = busconn.Open(joining, address, busconn.Options{
+		Call: b.call, Signal: b.signal, Heed: ofBus, Unread: s.unread, SendBuffer: sendBuffer, Dial: s.o.Dial,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -222,34 +224,55 @@ func (b *bus) gone(name string) {
 	}
 }
 
+// sendBuffer bounds what the kernel holds for the bus: some six signals. A bus passes on one
+// message after another, so a hint waits for all of them.
+const sendBuffer = 8 << 10
+
 // post waits until the bus takes more and lets write send something. It fails only where
 // ctx ends or the bus is lost.
 func (b *bus) post(ctx context.Context, what string, write func() error) error {
+	if err := b.conn.Room(ctx); err != nil {
+		return err
+	}
+	return b.postFirst(ctx, what, write)
+}
+
+// postFirst does the same, but what goes to all does not go before it.
+func (b *bus) postFirst(ctx context.Context, what string, write func() error) error {
 	for {
-		if err := b.conn.Room(ctx); err != nil {
-			return err
-		}
 		err := write()
 		switch {
 		case err == nil || errors.Is(err, net.ErrClosed):
 			return err
-		case !errors.Is(err, busconn.ErrBusy): // another one was quicker
+		case !errors.Is(err, busconn.ErrBusy): // much is kept, or another one was quicker
 			b.s.counts.encodeErrors.Add(1)
 			b.s.log.Error("message not sent", "member", what, "error", err)
 			return nil // a receiver sees by the order that it is missing
+		}
+		if err := b.conn.Room(ctx); err != nil {
+			return err
 		}
 	}
 }
 
 // emit sends a signal. args are asked for when the bus takes it, since they may tell ages.
 func (b *bus) emit(ctx context.Context, dest string, path dbus.ObjectPath, iface, member string, args func() []any) error {
-	return b.post(ctx, member, func() error {
+	return b.post(ctx, member, b.signalling(dest, path, iface, member, args))
+}
+
+// emitFirst is emit for what is urgent.
+func (b *bus) emitFirst(ctx context.Context, dest string, path dbus.ObjectPath, iface, member string, args func() []any) error {
+	return b.postFirst(ctx, member, b.signalling(dest, path, iface, member, args))
+}
+
+func (b *bus) signalling(dest string, path dbus.ObjectPath, iface, member string, args func() []any) func() error {
+	return func() error {
 		err := b.conn.Emit(dest, path, iface, member, args()...)
 		if err == nil {
 			b.s.counts.signals.Add(1)
 		}
 		return err
-	})
+	}
 }
 
 // these are arguments that do not change with time.

@@ -8,7 +8,8 @@
 //     front says so (see [Server.Condition]), tries again, and has name, objects and signals
 //     back within 3 s of the bus's return.
 //   - The broker never waits for the bus: each reader of a feed does, and is closed as slow
-//     like any other. What is written and not yet taken is bounded by package busconn.
+//     like any other. What is written and not yet taken is bounded by package busconn, and
+//     what the kernel keeps by [sendBuffer]: a hint waits for a few signals at most.
 //   - The calls of one sender are done one after another, in its order. How many wait, of one
 //     sender and of all, is bounded; one more is refused by name (LimitsExceeded). While they
 //     wait they are not decoded, and only [maxAtOnce] are done at once.

@@ -247,6 +247,46 @@ func TestHintsAreForTheRegistrant(t *testing.T) {
 	}
 }
 
+// "A hint waits for a few signals at most": what is sent to all waits in the broker while the
+// bus does not read.
+func TestHintsGoBeforeEvents(t *testing.T) {
+	const events = 300
+	w := newBed(t, nil)
+	mine := w.dial(everything)
+	w.see(wlan, facts(true))
+	w.until("the link is there", func() bool { _, err := mine.call("GetParameters", string(wlan)); return err == nil })
+	mine.must("RegisterFlow", map[string]dbus.Variant{"link": dbus.MakeVariant(string(wlan)), "late_freeze": dbus.MakeVariant(true)})
+	w.mark(1)
+	mine.next(dbusapi.BrokerInterface + ".ResumedFromSuspend")
+	w.bus.Stop()
+	defer w.bus.Cont() // also where the test fails
+	sent := w.server.Counts().Signals
+	for i := range events {
+		w.mark(i)
+	}
+	w.until("some are sent", func() bool { return w.server.Counts().Signals > sent })
+	w.see(wlan, facts(false))
+	w.until("the Freeze is there", func() bool {
+		snap, err := w.broker.Snapshot(t.Context(), mihf.Caller{UID: mihf.Some(uint32(0))})
+		return err == nil && len(snap.Flows) == 1 && snap.Flows[0].Frozen
+	})
+	w.bus.Cont()
+	before := 0
+	for frozen := false; !frozen; {
+		select {
+		case s := <-mine.heard:
+			if frozen = s.Name == dbusapi.FlowInterface+".Freeze"; !frozen {
+				before++
+			}
+		case <-time.After(patient):
+			t.Fatalf("%d events and no Freeze came", before)
+		}
+	}
+	if before > events/10 {
+		t.Errorf("the Freeze came behind %d of %d events", before, events)
+	}
+}
+
 // Signals that everybody sees are sent only while everybody has the role to see.
 func TestNotPublic(t *testing.T) {
 	w := newBed(t, func(o *dbusfront.Options) { o.Public = func() bool { return false } })
