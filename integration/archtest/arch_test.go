@@ -39,7 +39,7 @@ var layers = []struct{ pkg, may, why string }{
 	{`mihf/.*`, `mihf|` + pure + `|mihf/(broker|clock|command|config|metrics)`, "the core knows no sensor, predictor, transport, front or client"},
 	{`predictors/score`, `mihf|mihf/recording|predictors`, "scoring reads recordings"},
 	{`predictors(/.*)?`, `mihf|predictors(/.*)?`, "predictors are pure"},
-	{`sensors(/.*)?`, `mihf|mihf/(clock|metrics|recording)|sensors`, "a sensor knows the vocabulary and no other sensor"},
+	{`sensors(/.*)?`, `mihf|mihf/(busconn|clock|metrics|recording)|sensors`, "a sensor knows the vocabulary and no other sensor"},
 	{`transports/dccp(/.*)?`, `mihf|mihf/(clock|metrics)|transports/(tfrc|nce)`, "dccp stands on tfrc and nce"},
 	{`transports(/.*)?`, `mihf|mihf/(clock|metrics)`, "a transport knows no broker and no other transport"},
 	{`proto(/.*)?`, `mihf|proto(/.*)?`, "the wire formats know only the vocabulary"},

@@ -1,5 +1,5 @@
-// Package busconn is a connection of one's own to a message bus, for the D-Bus front and its
-// clients. It stands on godbus, and keeps what that leaves open.
+// Package busconn is a connection of one's own to a message bus, for the D-Bus front, its
+// clients, and sensors that read a bus. It stands on godbus, and keeps what that leaves open.
 //
 // # Guarantees
 //

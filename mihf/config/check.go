@@ -105,6 +105,20 @@ func (c *checker) path(key string, raw *string, v *string) {
 	}
 }
 
+// names takes a list of texts that people can read.
+func (c *checker) names(key string, raw, v *[]string) {
+	if raw == nil {
+		return
+	}
+	for _, s := range *raw {
+		if s == "" || len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			c.fail(key, "%q is not possible; give 1 to 256 characters that can be shown", s)
+			return
+		}
+	}
+	*v = append([]string(nil), *raw...) // nil: none
+}
+
 // mode takes the socket's access mode, as chmod does.
 func (c *checker) mode(key string, raw *string, v *fs.FileMode) {
 	if raw == nil {

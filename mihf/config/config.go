@@ -91,6 +91,7 @@ const NoPredictor = "none"
 type Sensors struct {
 	Rtnl    Rtnl    `toml:"rtnl"`
 	NL80211 NL80211 `toml:"nl80211"`
+	Modem   Modem   `toml:"modem"`
 	Suspend Suspend `toml:"suspend"`
 	Replay  Replay  `toml:"replay"`
 }
@@ -113,6 +114,16 @@ type NL80211 struct {
 	PollNear    time.Duration `toml:"poll_near"`
 	SetCQM      bool          `toml:"set_cqm"`
 	BufferBytes int           `toml:"buffer_bytes"`
+}
+
+// Modem is the sensor for mobile broadband.
+type Modem struct {
+	Enabled     bool          `toml:"enabled"`
+	Bus         string        `toml:"bus"`          // that ModemManager is on: "system", "session", or an address
+	Poll        time.Duration `toml:"poll"`         // in whole seconds; 0: never
+	ThresholdDB int           `toml:"threshold_db"` // 0: none
+	NeverPoll   []string      `toml:"never_poll"`   // equipment ids, device ids or devices
+	Cells       bool          `toml:"cells"`
 }
 
 // Suspend is the sensor for suspend and resume.
@@ -241,6 +252,7 @@ func Defaults() Config {
 		Sensors: Sensors{
 			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
 			NL80211: NL80211{Enabled: true, NearDBm: -65, PollFar: time.Second, PollNear: 100 * time.Millisecond, BufferBytes: 256 << 10},
+			Modem:   Modem{Enabled: true, Bus: "system", Poll: 5 * time.Second, ThresholdDB: 3, Cells: true},
 			Suspend: Suspend{Enabled: true},
 		},
 		GRPC:    GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},

@@ -131,6 +131,10 @@ func TestValues(t *testing.T) {
 		[sensors.nl80211]
 		near_dbm = -70
 		set_cqm = true
+		[sensors.modem]
+		bus = "session"
+		poll = "0s"
+		never_poll = ["490154203237518"]
 		[sensors.replay]
 		file = "/r"
 		[grpc]
@@ -166,6 +170,7 @@ func TestValues(t *testing.T) {
 	want.Hint.Lease = time.Second
 	want.Predictor.Method = config.NoPredictor
 	want.Sensors.NL80211.NearDBm, want.Sensors.NL80211.SetCQM = -70, true
+	want.Sensors.Modem.Bus, want.Sensors.Modem.Poll, want.Sensors.Modem.NeverPoll = "session", 0, []string{"490154203237518"}
 	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes, want.Sensors.Rtnl.Mark, want.Sensors.Rtnl.UID = false, 8192, 51820, 1000
 	want.Sensors.Replay.File = "/r"
 	g := &want.GRPC
@@ -191,11 +196,14 @@ func TestErrors(t *testing.T) {
 		{"[lnk]\n", "f:1: lnk: no such section; there are node, broker, link,"},
 		{"x = 1\n", "f:1: x: no such section"},
 		{"[link]\n\nsetle = \"1s\"\n", "f:3: link.setle: no such key; [link] has settle, roam_withhold,"},
-		{"[sensors.wifi]\n", "f:1: sensors.wifi: no such key; [sensors] has rtnl, nl80211, suspend, replay"},
+		{"[sensors.wifi]\n", "f:1: sensors.wifi: no such key; [sensors] has rtnl, nl80211, modem, suspend, replay"},
 		{"[link]\nsettle = 30\n", `f:2: link.settle: must be a string in quotes, for example "30ms"`},
 		{"[link]\nthreshold = \"x\"\n", "f:2: link.threshold: must be a number"},
 		{"[broker]\ninputs = 1.5\n", "f:2: broker.inputs: must be a whole number"},
 		{"[sensors.nl80211]\nnear_dbm = -10\n", "f:2: sensors.nl80211.near_dbm: -10 is out of range; give -100 to -20"},
+		{"[sensors.modem]\npoll = \"1500ms\"\n", "f:2: sensors.modem.poll: 1.5s is no whole number of seconds, as ModemManager wants it"},
+		{"[sensors.modem]\nnever_poll = [\"a\", \"\"]\n", "f:2: sensors.modem.never_poll: \"\" is not possible; give 1 to 256 characters that can be shown"},
+		{"[sensors.modem]\nbus = \"none\"\n", "f:2: sensors.modem.bus: \"none\" is not possible; give \"system\", \"session\", or an address \"unix:path=/path\""},
 		{"[sensors.nl80211]\npoll_far = \"200ms\"\npoll_near = \"1s\"\n", "f:3: sensors.nl80211.poll_near: 1s is longer than sensors.nl80211.poll_far, 200ms: close to a loss the signal is read more often, not less"},
 		{"[sensors.rtnl]\nenabled = 1\n", "f:2: sensors.rtnl.enabled: must be true or false"},
 		{"[access]\ndefault = \"see\"\n", `f:2: access.default: must be a list of names, for example ["a", "b"]`},

@@ -10,6 +10,7 @@ import (
 var (
 	nodeName  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 	busName   = regexp.MustCompile(`^(auto|system|session|none|unix:(path|abstract)=[!-~]+)$`)
+	modemBus  = regexp.MustCompile(`^(system|session|unix:(path|abstract)=[!-~]+)$`)
 	groupName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,31}$`)
 )
 
@@ -23,6 +24,7 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	c.duration("predictor.evaluate_every", r.Predictor.EvaluateEvery, &cfg.Predictor.EvaluateEvery, 10*time.Millisecond, time.Second)
 	r.Sensors.Rtnl.into(c, &cfg.Sensors.Rtnl)
 	r.Sensors.NL80211.into(c, &cfg.Sensors.NL80211)
+	r.Sensors.Modem.into(c, &cfg.Sensors.Modem)
 	set(r.Sensors.Suspend.Enabled, &cfg.Sensors.Suspend.Enabled)
 	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
@@ -122,6 +124,17 @@ func (r *rawNL80211) into(c *checker, s *NL80211) {
 	c.count("sensors.nl80211.buffer_bytes", r.BufferBytes, &s.BufferBytes, 4<<10, 8<<20)
 	c.must(s.PollNear <= s.PollFar, "sensors.nl80211.poll_near",
 		"%v is longer than sensors.nl80211.poll_far, %v: close to a loss the signal is read more often, not less", s.PollNear, s.PollFar)
+}
+
+func (r *rawModem) into(c *checker, s *Modem) {
+	set(r.Enabled, &s.Enabled)
+	c.text("sensors.modem.bus", r.Bus, &s.Bus, modemBus, `"system", "session", or an address "unix:path=/path"`)
+	c.must(s.Bus != "", "sensors.modem.bus", "is empty; set sensors.modem.enabled = false for no modems")
+	c.duration("sensors.modem.poll", r.Poll, &s.Poll, 0, 10*time.Minute)
+	c.must(s.Poll%time.Second == 0, "sensors.modem.poll", "%v is no whole number of seconds, as ModemManager wants it", s.Poll)
+	c.count("sensors.modem.threshold_db", r.ThresholdDB, &s.ThresholdDB, 0, 50)
+	c.names("sensors.modem.never_poll", r.NeverPoll, &s.NeverPoll)
+	set(r.Cells, &s.Cells)
 }
 
 func (r *rawGRPC) into(c *checker, g *GRPC) {

@@ -16,6 +16,7 @@ type rawConfig struct {
 	Sensors struct {
 		Rtnl    rawRtnl    `toml:"rtnl"`
 		NL80211 rawNL80211 `toml:"nl80211"`
+		Modem   rawModem   `toml:"modem"`
 		Suspend struct {
 			Enabled *bool `toml:"enabled"`
 		} `toml:"suspend"`
@@ -97,6 +98,15 @@ type rawRtnl struct {
 	BufferBytes *int    `toml:"buffer_bytes"`
 	Mark        *int    `toml:"mark"`
 	UID         *int    `toml:"uid"`
+}
+
+type rawModem struct {
+	Enabled     *bool     `toml:"enabled"`
+	Bus         *string   `toml:"bus"`
+	Poll        *string   `toml:"poll"`
+	ThresholdDB *int      `toml:"threshold_db"`
+	NeverPoll   *[]string `toml:"never_poll"`
+	Cells       *bool     `toml:"cells"`
 }
 
 type rawNL80211 struct {

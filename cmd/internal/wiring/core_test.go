@@ -118,6 +118,15 @@ func TestEveryValueArrives(t *testing.T) {
 		w.BufferBytes != wifi.BufferBytes || w.Link == nil {
 		t.Errorf("nl80211 %+v", w)
 	}
+	m, wwan := modemOptions(&c.Sensors.Modem, Options{}, func(int) (mihf.LinkID, bool) { return "x", true }), &c.Sensors.Modem
+	address, err := m.Address()
+	if m.Poll != wwan.Poll || m.ThresholdDB != wwan.ThresholdDB || !slices.Equal(m.NeverPoll, wwan.NeverPoll) || m.NoCells == wwan.Cells || m.Link == nil ||
+		err != nil || address != wwan.Bus {
+		t.Errorf("modem %+v at %s, %v", m, address, err)
+	}
+	if m := modemOptions(&config.Modem{}, Options{}, nil); m.Poll >= 0 {
+		t.Errorf("poll 0 is %v for the sensor, want below 0: never", m.Poll)
+	}
 	if r := rtnlOptions(&config.Rtnl{UID: -1}, Options{}); r.UID.Known() {
 		t.Errorf("the kernel is asked as user %v, want as the daemon's own", r.UID)
 	}

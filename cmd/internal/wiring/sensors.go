@@ -11,6 +11,7 @@ import (
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
 	"mihf.dev/sensors"
+	"mihf.dev/sensors/modem"
 	"mihf.dev/sensors/nl80211"
 	"mihf.dev/sensors/rtnl"
 	"mihf.dev/sensors/suspend"
@@ -26,6 +27,9 @@ func NewSensors(c *config.Config, o Options) (list []sensors.Sensor, watch func(
 	}
 	if s := &c.Sensors.NL80211; s.Enabled {
 		list = append(list, nl80211.New(nl80211Options(s, o, linkOf)))
+	}
+	if s := &c.Sensors.Modem; s.Enabled {
+		list = append(list, modem.New(modemOptions(s, o, linkOf)))
 	}
 	if c.Sensors.Suspend.Enabled {
 		list = append(list, suspend.New(suspend.Options{Clock: o.Clock}))
@@ -60,6 +64,20 @@ func nl80211Options(s *config.NL80211, o Options, linkOf func(int) (mihf.LinkID,
 	return nl80211.Options{
 		Clock: o.Clock, Log: log, Seed: seed, Link: linkOf,
 		Near: float64(s.NearDBm), PollFar: s.PollFar, PollNear: s.PollNear, SetCQM: s.SetCQM, BufferBytes: s.BufferBytes,
+	}
+}
+
+// modemOptions takes the function that names links; nil: the sensor of links is off.
+func modemOptions(s *config.Modem, o Options, linkOf func(int) (mihf.LinkID, bool)) modem.Options {
+	log, seed := o.logger().With("sensor", modem.Name), rand.Uint64()
+	log.Debug("random choices begin", "seed", seed)
+	poll := s.Poll
+	if poll == 0 {
+		poll = -1 // never; to the sensor, 0 is its default
+	}
+	return modem.Options{
+		Clock: o.Clock, Log: log, Seed: seed, Address: busAddress(s.Bus, true), Link: linkOf,
+		Poll: poll, ThresholdDB: s.ThresholdDB, NeverPoll: s.NeverPoll, NoCells: !s.Cells,
 	}
 }
 

@@ -103,11 +103,11 @@ func TestNewSensors(t *testing.T) {
 	c := config.Defaults()
 	c.DBus.Bus = config.NoBus
 	list, watch := NewSensors(&c, Options{})
-	if len(list) != 3 || watch == nil {
+	if len(list) != 4 || watch == nil {
 		t.Errorf("%d sensors", len(list))
 	}
 	watch(nil) // must not block
-	c.Sensors.Rtnl.Enabled, c.Sensors.NL80211.Enabled, c.Sensors.Suspend.Enabled = false, false, false
+	c.Sensors.Rtnl.Enabled, c.Sensors.NL80211.Enabled, c.Sensors.Modem.Enabled, c.Sensors.Suspend.Enabled = false, false, false, false
 	if list, watch := NewSensors(&c, Options{}); len(list) != 0 || watch != nil {
 		t.Errorf("%d sensors although all are off", len(list))
 	}
