@@ -50,11 +50,11 @@ type watcher struct {
 	flow *sim.TFRCFlow
 	out  outcome
 
-	back   time.Duration // the reconnection
-	taken  []mihf.Time   // when packets that the break took were sent
-	timer  mihf.Time     // when the last nofeedback timer before the reconnection was started
-	rate   float64       // bytes/s, from moved on
-	moved  time.Duration
+	back  time.Duration // the reconnection
+	taken []mihf.Time   // when packets that the break took were sent
+	timer mihf.Time     // when the last nofeedback timer before the reconnection was started
+	rate  float64       // bytes/s, from moved on
+	moved time.Duration
 }
 
 func (p *parameters) cross(seed uint64, c crossing) outcome {

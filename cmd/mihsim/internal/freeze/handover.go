@@ -77,11 +77,16 @@ func runHandover(ctx context.Context, o experiment.Options) (*experiment.Result,
 func (p *parameters) handoverRow(x *pair, v variant) experiment.Row {
 	m := p.summary(x.runs[v])
 	return experiment.Row{
-		{Name: "from", Value: p.Technology[x.from].Name}, {Name: "to", Value: p.Technology[x.to].Name}, {Name: "variant", Value: v.String()},
-		{Name: "lost_down", Value: experiment.Round(m.lostDown, 1)}, {Name: "first_packet_s", Value: experiment.Round(m.first, 3)},
-		{Name: "t95_s", Value: experiment.Round(m.restored, 3)}, {Name: "wasted", Value: experiment.Round(m.wasted, 1)},
+		{Name: "from", Value: p.Technology[x.from].Name},
+		{Name: "to", Value: p.Technology[x.to].Name},
+		{Name: "variant", Value: v.String()},
+		{Name: "lost_down", Value: experiment.Round(m.lostDown, 1)},
+		{Name: "first_packet_s", Value: experiment.Round(m.first, 3)},
+		{Name: "t95_s", Value: experiment.Round(m.restored, 3)},
+		{Name: "wasted", Value: experiment.Round(m.wasted, 1)},
 		{Name: "delivered", Value: experiment.Round(m.delivered, 1)},
-		{Name: "lost_break", Value: experiment.Round(m.lostBreak, 1)}, {Name: "not_restored_runs", Value: m.unrestored},
+		{Name: "lost_break", Value: experiment.Round(m.lostBreak, 1)},
+		{Name: "not_restored_runs", Value: m.unrestored},
 	}
 }
 

@@ -70,9 +70,12 @@ func (p *parameters) stationaryRows(all []stationary) []experiment.Row {
 	var rows []experiment.Row
 	for i, v := range all {
 		rows = append(rows, experiment.Row{
-			{Name: "table", Value: "3"}, {Name: "link", Value: p.Technology[i].Name},
-			{Name: "received_bytes_per_s", Value: experiment.Round(v.rate, 0)}, {Name: "allowed_bytes_per_s", Value: experiment.Round(v.allowed, 0)},
-			{Name: "rtt_s", Value: experiment.Round(v.rtt, 4)}, {Name: "loss_event_rate", Value: experiment.Round(v.lossRate, 7)},
+			{Name: "table", Value: "3"},
+			{Name: "link", Value: p.Technology[i].Name},
+			{Name: "received_bytes_per_s", Value: experiment.Round(v.rate, 0)},
+			{Name: "allowed_bytes_per_s", Value: experiment.Round(v.allowed, 0)},
+			{Name: "rtt_s", Value: experiment.Round(v.rtt, 4)},
+			{Name: "loss_event_rate", Value: experiment.Round(v.lossRate, 7)},
 		})
 	}
 	return rows

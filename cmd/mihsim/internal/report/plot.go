@@ -18,8 +18,12 @@ import (
 
 // colours that are told apart by most eyes (Okabe and Ito).
 var colours = []color.Color{
-	color.RGBA{0, 114, 178, 255}, color.RGBA{213, 94, 0, 255}, color.RGBA{0, 158, 115, 255},
-	color.RGBA{204, 121, 167, 255}, color.RGBA{230, 159, 0, 255}, color.RGBA{86, 180, 233, 255},
+	color.RGBA{0, 114, 178, 255},
+	color.RGBA{213, 94, 0, 255},
+	color.RGBA{0, 158, 115, 255},
+	color.RGBA{204, 121, 167, 255},
+	color.RGBA{230, 159, 0, 255},
+	color.RGBA{86, 180, 233, 255},
 }
 
 const (
@@ -150,8 +154,10 @@ func (b logBars) Plot(c draw.Canvas, p *plot.Plot) {
 	for i, v := range b.Values {
 		x := trX(b.XMin+float64(i)) + b.Offset
 		pts := []vg.Point{
-			{X: x - b.Width/2, Y: trY(1)}, {X: x - b.Width/2, Y: trY(v)},
-			{X: x + b.Width/2, Y: trY(v)}, {X: x + b.Width/2, Y: trY(1)},
+			{X: x - b.Width/2, Y: trY(1)},
+			{X: x - b.Width/2, Y: trY(v)},
+			{X: x + b.Width/2, Y: trY(v)},
+			{X: x + b.Width/2, Y: trY(1)},
 		}
 		c.FillPolygon(b.Color, c.ClipPolygonY(pts))
 	}
