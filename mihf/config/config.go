@@ -89,11 +89,12 @@ const NoPredictor = "none"
 
 // Sensors holds a section for each sensor.
 type Sensors struct {
-	Rtnl    Rtnl    `toml:"rtnl"`
-	NL80211 NL80211 `toml:"nl80211"`
-	Modem   Modem   `toml:"modem"`
-	Suspend Suspend `toml:"suspend"`
-	Replay  Replay  `toml:"replay"`
+	Rtnl     Rtnl     `toml:"rtnl"`
+	NL80211  NL80211  `toml:"nl80211"`
+	Modem    Modem    `toml:"modem"`
+	SockDiag SockDiag `toml:"sock_diag"`
+	Suspend  Suspend  `toml:"suspend"`
+	Replay   Replay   `toml:"replay"`
 }
 
 // Rtnl is the sensor for links, addresses and routes.
@@ -124,6 +125,19 @@ type Modem struct {
 	ThresholdDB int           `toml:"threshold_db"` // 0: none
 	NeverPoll   []string      `toml:"never_poll"`   // equipment ids, device ids or devices
 	Cells       bool          `toml:"cells"`
+}
+
+// Which flows the sensor of TCP flows reads, in [SockDiag.Flows].
+const (
+	FlowsAll        = "all" // that have an address of a link
+	FlowsRegistered = "registered"
+)
+
+// SockDiag is the sensor for TCP flows.
+type SockDiag struct {
+	Enabled bool          `toml:"enabled"`
+	Flows   string        `toml:"flows"`
+	Poll    time.Duration `toml:"poll"`
 }
 
 // Suspend is the sensor for suspend and resume.
@@ -250,10 +264,11 @@ func Defaults() Config {
 		},
 		Predictor: Predictor{Method: "level-slope", EvaluateEvery: 50 * time.Millisecond},
 		Sensors: Sensors{
-			Rtnl:    Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
-			NL80211: NL80211{Enabled: true, NearDBm: -65, PollFar: time.Second, PollNear: 100 * time.Millisecond, BufferBytes: 256 << 10},
-			Modem:   Modem{Enabled: true, Bus: "system", Poll: 5 * time.Second, ThresholdDB: 3, Cells: true},
-			Suspend: Suspend{Enabled: true},
+			Rtnl:     Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
+			NL80211:  NL80211{Enabled: true, NearDBm: -65, PollFar: time.Second, PollNear: 100 * time.Millisecond, BufferBytes: 256 << 10},
+			Modem:    Modem{Enabled: true, Bus: "system", Poll: 5 * time.Second, ThresholdDB: 3, Cells: true},
+			SockDiag: SockDiag{Enabled: true, Flows: FlowsAll, Poll: 500 * time.Millisecond},
+			Suspend:  Suspend{Enabled: true},
 		},
 		GRPC:    GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
 		NATS:    NATS{Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},

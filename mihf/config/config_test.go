@@ -135,6 +135,10 @@ func TestValues(t *testing.T) {
 		bus = "session"
 		poll = "0s"
 		never_poll = ["490154203237518"]
+		[sensors.sock_diag]
+		enabled = false
+		flows = "registered"
+		poll = "2s"
 		[sensors.replay]
 		file = "/r"
 		[grpc]
@@ -172,6 +176,7 @@ func TestValues(t *testing.T) {
 	want.Sensors.NL80211.NearDBm, want.Sensors.NL80211.SetCQM = -70, true
 	want.Sensors.Modem.Bus, want.Sensors.Modem.Poll, want.Sensors.Modem.NeverPoll = "session", 0, []string{"490154203237518"}
 	want.Sensors.Rtnl.Enabled, want.Sensors.Rtnl.BufferBytes, want.Sensors.Rtnl.Mark, want.Sensors.Rtnl.UID = false, 8192, 51820, 1000
+	want.Sensors.SockDiag = config.SockDiag{Flows: config.FlowsRegistered, Poll: 2 * time.Second}
 	want.Sensors.Replay.File = "/r"
 	g := &want.GRPC
 	g.Socket, g.Mode, g.Group, g.Listen, g.Cert, g.Key, g.ClientCA = "/tmp/s", 0o600, "users", ":4552", "/c", "/k", "/ca"
@@ -196,7 +201,7 @@ func TestErrors(t *testing.T) {
 		{"[lnk]\n", "f:1: lnk: no such section; there are node, broker, link,"},
 		{"x = 1\n", "f:1: x: no such section"},
 		{"[link]\n\nsetle = \"1s\"\n", "f:3: link.setle: no such key; [link] has settle, roam_withhold,"},
-		{"[sensors.wifi]\n", "f:1: sensors.wifi: no such key; [sensors] has rtnl, nl80211, modem, suspend, replay"},
+		{"[sensors.wifi]\n", "f:1: sensors.wifi: no such key; [sensors] has rtnl, nl80211, modem, sock_diag, suspend, replay"},
 		{"[link]\nsettle = 30\n", `f:2: link.settle: must be a string in quotes, for example "30ms"`},
 		{"[link]\nthreshold = \"x\"\n", "f:2: link.threshold: must be a number"},
 		{"[broker]\ninputs = 1.5\n", "f:2: broker.inputs: must be a whole number"},
@@ -205,6 +210,8 @@ func TestErrors(t *testing.T) {
 		{"[sensors.modem]\nnever_poll = [\"a\", \"\"]\n", "f:2: sensors.modem.never_poll: \"\" is not possible; give 1 to 256 characters that can be shown"},
 		{"[sensors.modem]\nbus = \"none\"\n", "f:2: sensors.modem.bus: \"none\" is not possible; give \"system\", \"session\", or an address \"unix:path=/path\""},
 		{"[sensors.nl80211]\npoll_far = \"200ms\"\npoll_near = \"1s\"\n", "f:3: sensors.nl80211.poll_near: 1s is longer than sensors.nl80211.poll_far, 200ms: close to a loss the signal is read more often, not less"},
+		{"[sensors.sock_diag]\nflows = \"mine\"\n", `f:2: sensors.sock_diag.flows: "mine" is not known; give one of all, registered`},
+		{"[sensors.sock_diag]\npoll = \"50ms\"\n", "f:2: sensors.sock_diag.poll: 50ms is out of range; give 100ms to 1m0s"},
 		{"[sensors.rtnl]\nenabled = 1\n", "f:2: sensors.rtnl.enabled: must be true or false"},
 		{"[access]\ndefault = \"see\"\n", `f:2: access.default: must be a list of names, for example ["a", "b"]`},
 		{"[access]\ndefault = [\"see\", \"rule\"]\n", `f:2: access.default: "rule" is no role; give some of see, register-own, command`},

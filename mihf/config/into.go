@@ -25,6 +25,7 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	r.Sensors.Rtnl.into(c, &cfg.Sensors.Rtnl)
 	r.Sensors.NL80211.into(c, &cfg.Sensors.NL80211)
 	r.Sensors.Modem.into(c, &cfg.Sensors.Modem)
+	r.Sensors.SockDiag.into(c, &cfg.Sensors.SockDiag)
 	set(r.Sensors.Suspend.Enabled, &cfg.Sensors.Suspend.Enabled)
 	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
@@ -135,6 +136,12 @@ func (r *rawModem) into(c *checker, s *Modem) {
 	c.count("sensors.modem.threshold_db", r.ThresholdDB, &s.ThresholdDB, 0, 50)
 	c.names("sensors.modem.never_poll", r.NeverPoll, &s.NeverPoll)
 	set(r.Cells, &s.Cells)
+}
+
+func (r *rawSockDiag) into(c *checker, s *SockDiag) {
+	set(r.Enabled, &s.Enabled)
+	c.oneOf("sensors.sock_diag.flows", r.Flows, &s.Flows, FlowsAll, FlowsRegistered)
+	c.duration("sensors.sock_diag.poll", r.Poll, &s.Poll, 100*time.Millisecond, time.Minute)
 }
 
 func (r *rawGRPC) into(c *checker, g *GRPC) {

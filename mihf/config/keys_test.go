@@ -26,7 +26,7 @@ var needs = map[string]string{
 
 // values are tried for a key until one is good: each is of another type or size.
 var values = []string{
-	`"other"`, `"plain"`, `"embedded"`, `["nats://127.0.0.1:4222"]`, `"session"`, `"json"`, `"warn"`, `"0600"`, `"/x"`, `":1"`, `"127.0.0.1:1"`, `"20ms"`, `"700ms"`, `"1500ms"`, `"7s"`, `"70s"`,
+	`"other"`, `"plain"`, `"embedded"`, `"registered"`, `["nats://127.0.0.1:4222"]`, `"session"`, `"json"`, `"warn"`, `"0600"`, `"/x"`, `":1"`, `"127.0.0.1:1"`, `"20ms"`, `"700ms"`, `"1500ms"`, `"7s"`, `"70s"`,
 	"false", "true", "0.3", "0.95", "-70", "7", "100", "5000", "100000", "2000000", `["command"]`, `[{uids = [7], roles = ["see"]}]`,
 }
 

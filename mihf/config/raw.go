@@ -14,10 +14,11 @@ type rawConfig struct {
 		EvaluateEvery *string `toml:"evaluate_every"`
 	} `toml:"predictor"`
 	Sensors struct {
-		Rtnl    rawRtnl    `toml:"rtnl"`
-		NL80211 rawNL80211 `toml:"nl80211"`
-		Modem   rawModem   `toml:"modem"`
-		Suspend struct {
+		Rtnl     rawRtnl     `toml:"rtnl"`
+		NL80211  rawNL80211  `toml:"nl80211"`
+		Modem    rawModem    `toml:"modem"`
+		SockDiag rawSockDiag `toml:"sock_diag"`
+		Suspend  struct {
 			Enabled *bool `toml:"enabled"`
 		} `toml:"suspend"`
 		Replay struct {
@@ -116,6 +117,12 @@ type rawNL80211 struct {
 	PollNear    *string `toml:"poll_near"`
 	SetCQM      *bool   `toml:"set_cqm"`
 	BufferBytes *int    `toml:"buffer_bytes"`
+}
+
+type rawSockDiag struct {
+	Enabled *bool   `toml:"enabled"`
+	Flows   *string `toml:"flows"`
+	Poll    *string `toml:"poll"`
 }
 
 type rawGRPC struct {

@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"log/slog"
-	"net/netip"
 
 	"mihf.dev/clients"
 	"mihf.dev/mihf"
@@ -44,7 +43,7 @@ func Assemble(c *config.Config, o Options) (*Assembly, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
-	list, watch := o.Sensors, (func([]netip.Addr))(nil)
+	list, watch := o.Sensors, Watch{}
 	if list == nil {
 		list, watch = NewSensors(c, o)
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 	"os"
 
 	"mihf.dev/mihf"
@@ -88,9 +87,9 @@ func engineConfig(c *config.Config) engine.Config {
 	}
 }
 
-// NewBroker returns the broker of a configuration. watch is told the peers whose routes
-// matter; nil: nobody is.
-func NewBroker(c *config.Config, o Options, watch func([]netip.Addr)) (*broker.Broker, error) {
+// NewBroker returns the broker of a configuration. watch is told what matters of
+// flows.
+func NewBroker(c *config.Config, o Options, watch Watch) (*broker.Broker, error) {
 	e := engineConfig(c)
 	e.Boot = NewBootID()
 	var err error
@@ -100,10 +99,10 @@ func NewBroker(c *config.Config, o Options, watch func([]netip.Addr)) (*broker.B
 	return broker.New(brokerConfig(c, o, e, watch)), nil
 }
 
-func brokerConfig(c *config.Config, o Options, e engine.Config, watch func([]netip.Addr)) broker.Config {
+func brokerConfig(c *config.Config, o Options, e engine.Config, watch Watch) broker.Config {
 	b := &c.Broker
 	return broker.Config{
-		Engine: e, Clock: o.Clock, Logger: o.Logger, Version: o.Version, WatchPeers: watch,
+		Engine: e, Clock: o.Clock, Logger: o.Logger, Version: o.Version, WatchPeers: watch.Peers, WatchFlows: watch.Flows,
 		Access: Access(&c.Access),
 		Inputs: b.Inputs, Replay: b.Replay, Hints: b.Hints, Reports: b.Reports,
 		MaxSubscribers: b.MaxSubscribers, MaxSubscribersPerUser: b.MaxSubscribersPerUser, MaxUnreadBytesPerUser: b.MaxUnreadBytesPerUser,

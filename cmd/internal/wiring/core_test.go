@@ -3,6 +3,7 @@ package wiring
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ func TestEveryValueArrives(t *testing.T) {
 	n := int64(0)
 	fill(reflect.ValueOf(&c).Elem(), &n)
 	e := engineConfig(&c)
-	b := brokerConfig(&c, Options{}, e, nil)
+	b := brokerConfig(&c, Options{}, e, Watch{})
 	same(t, c.Link, e.Link, "RouteHold", "AddressHold")
 	same(t, c.Hint, e.Hint)
 	same(t, c.Broker, b)
@@ -126,6 +127,14 @@ func TestEveryValueArrives(t *testing.T) {
 	}
 	if m := modemOptions(&config.Modem{}, Options{}, nil); m.Poll >= 0 {
 		t.Errorf("poll 0 is %v for the sensor, want below 0: never", m.Poll)
+	}
+	addresses := func() map[netip.Addr]mihf.LinkID { return nil }
+	d := sockDiagOptions(&c.Sensors.SockDiag, Options{}, func(int) (mihf.LinkID, bool) { return "x", true }, addresses)
+	if d.Poll != c.Sensors.SockDiag.Poll || d.RegisteredOnly || d.Link == nil || d.Addresses == nil {
+		t.Errorf("sock_diag %+v", d)
+	}
+	if d := sockDiagOptions(&config.SockDiag{Flows: config.FlowsRegistered}, Options{}, nil, nil); !d.RegisteredOnly {
+		t.Error("all flows are read although only registered ones are to be")
 	}
 	if r := rtnlOptions(&config.Rtnl{UID: -1}, Options{}); r.UID.Known() {
 		t.Errorf("the kernel is asked as user %v, want as the daemon's own", r.UID)

@@ -23,7 +23,7 @@ func recordedSensor(t *testing.T, file string) sensors.Sensor {
 	c.DBus.Bus = config.NoBus
 	c.Sensors = config.Sensors{Replay: config.Replay{File: file}}
 	list, watch := NewSensors(&c, Options{Clock: clock.Process()})
-	if len(list) != 1 || watch != nil || list[0].Name() != replay.Name {
+	if len(list) != 1 || watch.Peers != nil || watch.Flows != nil || list[0].Name() != replay.Name {
 		t.Fatalf("sensors %v", list)
 	}
 	return list[0]

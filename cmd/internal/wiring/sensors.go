@@ -14,16 +14,27 @@ import (
 	"mihf.dev/sensors/modem"
 	"mihf.dev/sensors/nl80211"
 	"mihf.dev/sensors/rtnl"
+	"mihf.dev/sensors/sockdiag"
 	"mihf.dev/sensors/suspend"
 )
 
-// NewSensors returns the sensors that are enabled, and what is told the peers whose routes
-// matter (nil: no sensor wants to know).
-func NewSensors(c *config.Config, o Options) (list []sensors.Sensor, watch func([]netip.Addr)) {
+// Watch is how sensors are told what matters of the flows that are registered; nil: no sensor wants to know.
+type Watch struct {
+	Peers func([]netip.Addr)     // whose routes matter
+	Flows func([]mihf.Endpoints) // whose transports' state matters
+}
+
+// NewSensors returns the sensors that are enabled, and how they are told of flows.
+func NewSensors(c *config.Config, o Options) (list []sensors.Sensor, watch Watch) {
 	var linkOf func(int) (mihf.LinkID, bool)
+	var addresses func() map[netip.Addr]mihf.LinkID
 	if s := &c.Sensors.Rtnl; s.Enabled {
 		r := rtnl.New(rtnlOptions(s, o))
-		list, watch, linkOf = append(list, r), r.Watch, r.Link
+		list, watch.Peers, linkOf, addresses = append(list, r), r.Watch, r.Link, r.Addresses
+	}
+	if s := &c.Sensors.SockDiag; s.Enabled {
+		d := sockdiag.New(sockDiagOptions(s, o, linkOf, addresses))
+		list, watch.Flows = append(list, d), d.Watch
 	}
 	if s := &c.Sensors.NL80211; s.Enabled {
 		list = append(list, nl80211.New(nl80211Options(s, o, linkOf)))
@@ -78,6 +89,16 @@ func modemOptions(s *config.Modem, o Options, linkOf func(int) (mihf.LinkID, boo
 	return modem.Options{
 		Clock: o.Clock, Log: log, Seed: seed, Address: busAddress(s.Bus, true), Link: linkOf,
 		Poll: poll, ThresholdDB: s.ThresholdDB, NeverPoll: s.NeverPoll, NoCells: !s.Cells,
+	}
+}
+
+// sockDiagOptions takes the functions that name links; nil: the sensor of links is off.
+func sockDiagOptions(s *config.SockDiag, o Options, linkOf func(int) (mihf.LinkID, bool), addresses func() map[netip.Addr]mihf.LinkID) sockdiag.Options {
+	log, seed := o.logger().With("sensor", sockdiag.Name), rand.Uint64()
+	log.Debug("random choices begin", "seed", seed)
+	return sockdiag.Options{
+		Clock: o.Clock, Log: log, Seed: seed, Link: linkOf, Addresses: addresses,
+		Poll: s.Poll, RegisteredOnly: s.Flows == config.FlowsRegistered,
 	}
 }
 

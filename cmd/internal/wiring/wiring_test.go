@@ -103,12 +103,14 @@ func TestNewSensors(t *testing.T) {
 	c := config.Defaults()
 	c.DBus.Bus = config.NoBus
 	list, watch := NewSensors(&c, Options{})
-	if len(list) != 4 || watch == nil {
+	if len(list) != 5 || watch.Peers == nil || watch.Flows == nil {
 		t.Errorf("%d sensors", len(list))
 	}
-	watch(nil) // must not block
-	c.Sensors.Rtnl.Enabled, c.Sensors.NL80211.Enabled, c.Sensors.Modem.Enabled, c.Sensors.Suspend.Enabled = false, false, false, false
-	if list, watch := NewSensors(&c, Options{}); len(list) != 0 || watch != nil {
+	watch.Peers(nil) // must not block
+	watch.Flows(nil)
+	s := &c.Sensors
+	s.Rtnl.Enabled, s.NL80211.Enabled, s.Modem.Enabled, s.SockDiag.Enabled, s.Suspend.Enabled = false, false, false, false, false
+	if list, watch := NewSensors(&c, Options{}); len(list) != 0 || watch.Peers != nil || watch.Flows != nil {
 		t.Errorf("%d sensors although all are off", len(list))
 	}
 }
@@ -117,7 +119,7 @@ func TestProbe(t *testing.T) { synctest.Test(t, testProbe) }
 func testProbe(t *testing.T) {
 	c := config.Defaults()
 	c.DBus.Bus = config.NoBus
-	b, err := NewBroker(&c, Options{}, nil)
+	b, err := NewBroker(&c, Options{}, Watch{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +195,7 @@ func TestChoicesAreLogged(t *testing.T) {
 	c.DBus.Bus = config.NoBus
 	c.GRPC.Group = "no such group"
 	r := rtnlOptions(&c.Sensors.Rtnl, o)
-	b, err := NewBroker(&c, Options{}, nil)
+	b, err := NewBroker(&c, Options{}, Watch{})
 	if err != nil {
 		t.Fatal(err)
 	}
