@@ -220,7 +220,7 @@ func TestDaemon(t *testing.T) {
 			t.Errorf("%s is still starting although READY=1 was told", c.Sensor)
 		}
 	}
-	if len(s.Sensors) != 4 {
+	if len(s.Sensors) != 5 {
 		t.Errorf("sensors %+v", s.Sensors)
 	}
 	if info, err := os.Stat(b.dir + "/state"); err != nil || info.Mode().Perm() != 0o750 {
@@ -474,7 +474,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("links %+v", s.Links)
 		}
 	}
-	if len(s.Sensors) != 5 {
+	if len(s.Sensors) != 6 {
 		t.Errorf("sensors %+v", s.Sensors)
 	}
 	p.signal(syscall.SIGTERM)
