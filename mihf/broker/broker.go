@@ -92,7 +92,7 @@ type Broker struct {
 	owned     map[uint32]int // flows of each user
 	attached  map[*attachment]struct{}
 	hinted    []*attachment // to be woken
-	feeds     []*feed // with some that have ended
+	feeds     []*feed       // with some that have ended
 	handlers  []*handler
 	taps      []*tap
 	unchecked int // items published since overrun feeds were looked for

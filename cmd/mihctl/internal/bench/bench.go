@@ -29,6 +29,9 @@ type Options struct {
 	// Server is the command line that runs ServeMemory in a process of its own; it is given
 	// the front and a folder as two arguments more. None: the memory is not measured.
 	Server []string
+	// Clients is the command line that runs ServeNeighbours in a process of its own; it is given
+	// its three arguments more. None: the subscriber that stopped reading is left out.
+	Clients []string
 }
 
 func (o *Options) setDefaults() {
@@ -126,11 +129,13 @@ func (r *Report) parts(o *Options) []part {
 	if !o.All {
 		return parts
 	}
-	parts = append(parts, front("NATS in process", overNATSInProcess, &r.NATSInProcess),
-		part{"a subscriber that stopped reading", func(ctx context.Context, o *Options) (err error) {
+	parts = append(parts, front("NATS in process", overNATSInProcess, &r.NATSInProcess))
+	if len(o.Clients) > 0 {
+		parts = append(parts, part{"a subscriber that stopped reading", func(ctx context.Context, o *Options) (err error) {
 			r.Stalled, err = stalled(ctx, o)
 			return err
 		}})
+	}
 	if len(o.Server) > 0 {
 		parts = append(parts, crowd("gRPC", "grpc", o.Crowd, &r.Memory), crowd("NATS", "nats", o.Crowd, &r.NATSMemory), crowd("D-Bus", "dbus", max(o.Crowd/desktops, 1), &r.DBusMemory))
 	}

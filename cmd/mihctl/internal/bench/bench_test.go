@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,15 +17,23 @@ import (
 	"mihf.dev/integration/daemons"
 )
 
-// As its own server the test's binary is given the front and a folder alone.
+// As its own server, or clients, the test's binary is given their arguments alone.
 func TestMain(m *testing.M) {
-	if os.Getenv("MIHF_BENCH_TEST_SERVER") != "" {
-		if err := ServeMemory(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout); err != nil {
-			panic(err)
-		}
+	if os.Getenv("MIHF_BENCH_TEST_CHILD") == "" {
+		goleak.VerifyTestMain(m)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	var err error
+	if args := os.Args[1:]; args[0] == "clients" {
+		count, _ := strconv.Atoi(args[2])
+		events, _ := strconv.Atoi(args[3])
+		err = ServeNeighbours(context.Background(), args[1], count, events, os.Stdin, os.Stdout)
+	} else {
+		err = ServeMemory(context.Background(), args[0], args[1], os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // A short run of everything: nothing is missed, and all that is measured is told.
@@ -33,14 +42,14 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("MIHF_BENCH_TEST_SERVER", "1")
+	t.Setenv("MIHF_BENCH_TEST_CHILD", "1")
 	if err := daemons.InPath(t, "dbus-daemon"); err != nil {
 		t.Skip(err)
 	}
 	var told []string
 	r, err := Run(t.Context(), Options{
 		All: true, Rounds: 1, Events: 50, Messages: 20, Flood: 200, Neighbours: 3, Filling: 1, Crowd: 4, Settle: time.Millisecond,
-		Server: []string{exe}, Progress: func(s string) { told = append(told, s) },
+		Server: []string{exe}, Clients: []string{exe, "clients"}, Progress: func(s string) { told = append(told, s) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,14 +2,15 @@ package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
-
-	"mihf.dev/clients/mihgrpc"
-	"mihf.dev/mihf"
 )
 
 const (
@@ -21,7 +22,8 @@ const (
 	settling  = 20
 )
 
-// Stalled is one gRPC subscriber among many that stopped reading: what the others notice.
+// Stalled is one gRPC subscriber among many that stopped reading: what the others, in another
+// process than the broker's, notice.
 type Stalled struct {
 	WithP99    float64 `json:"with_p99_us"`    // median of the others' p99
 	WithoutP99 float64 `json:"without_p99_us"` // the same without it
@@ -82,59 +84,69 @@ func crowd(ctx context.Context, o *Options, withStalled bool) (p99 []float64, mi
 	if err := serve(ctx, b, socket, &tasks); err != nil {
 		return nil, 0, err
 	}
-	filling, events := o.Filling, settling+o.Messages/10 // 2 s a round
-	s := newSample(filling+events, o.Neighbours)
-	reading, giveUp := context.WithCancel(ctx)
-	defer giveUp()
-	clients, err := s.join(reading, socket, withStalled)
-	defer func() {
-		for _, c := range clients {
-			err = errors.Join(err, c.Close())
+	if withStalled {
+		c, _, err := follow(ctx, socket) // who never reads
+		if err != nil {
+			return nil, 0, err
 		}
-	}()
-	if err != nil {
-		return nil, 0, err
+		defer func() { err = errors.Join(err, c.Close()) }()
 	}
+	filling, events := o.Filling, settling+o.Messages/10 // 2 s a round
+	published := make([]int64, filling+events)
 	observed := observe(b)
-	publish := func(i int) {
-		s.published[i] = stamp()
-		observed(i)
-	}
-	if err = pace(ctx, filling, fillEvery, publish); err == nil {
-		err = pace(ctx, events, stalledEvery, func(i int) { publish(filling + i) })
-	}
-	limit := time.AfterFunc(2*time.Second, giveUp) // who has not got all by then misses it
-	s.done.Wait()
-	limit.Stop()
-	for _, took := range s.took {
-		missed += filling + events - len(took)
-		p99 = append(p99, quantile(took[min(filling+settling, len(took)):], 0.99))
+	at, err := o.heardBy(ctx, socket, len(published), func() error {
+		publish := func(i int) {
+			published[i] = monotonic()
+			observed(i)
+		}
+		if err := pace(ctx, filling, fillEvery, publish); err != nil {
+			return err
+		}
+		return pace(ctx, events, stalledEvery, func(i int) { publish(filling + i) })
+	})
+	for _, one := range at {
+		var took []int64
+		for i, t := range one {
+			if t == 0 {
+				missed++
+			} else if i >= filling+settling {
+				took = append(took, t-published[i])
+			}
+		}
+		p99 = append(p99, quantile(took, 0.99))
 	}
 	return p99, missed, err
 }
 
-// join connects the neighbours, and perhaps one that never reads.
-func (s *sample) join(ctx context.Context, socket string, withStalled bool) (clients []*mihgrpc.Client, err error) {
-	var ready sync.WaitGroup
-	for i := range len(s.took) + 1 {
-		if i == len(s.took) && !withStalled {
-			break
-		}
-		c, err := mihgrpc.Dial("unix://"+socket, mihgrpc.Options{})
-		if err != nil {
-			return clients, err
-		}
-		clients = append(clients, c)
-		feed, err := c.Follow(ctx, mihf.SubscribeRequest{})
-		if err != nil {
-			return clients, err
-		}
-		if i == len(s.took) {
-			break
-		}
-		ready.Add(1)
-		s.done.Go(func() { s.read(i, feed, sync.OnceFunc(ready.Done)) })
+// heardBy returns when each neighbour had each of the events that publish publishes. They are
+// in a process of their own, as clients are.
+func (o *Options) heardBy(ctx context.Context, socket string, events int, publish func() error) (at [][]int64, err error) {
+	argv := append(o.Clients[:len(o.Clients):len(o.Clients)], socket, strconv.Itoa(o.Neighbours), strconv.Itoa(events))
+	c, err := startChild(ctx, argv...)
+	if err != nil {
+		return nil, err
 	}
-	ready.Wait()
-	return clients, nil
+	defer func() { err = errors.Join(err, c.end()) }()
+	c.out.Buffer(nil, 64*events) // a line has some 20 octets for each
+	if _, err := c.line(); err != nil {
+		return nil, err
+	}
+	if err := publish(); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(c.in, "\n"); err != nil {
+		return nil, err
+	}
+	for range o.Neighbours {
+		line, err := c.line()
+		if err != nil {
+			return nil, err
+		}
+		var one []int64
+		if err := json.Unmarshal([]byte(line), &one); err != nil || len(one) != events {
+			return nil, fmt.Errorf("the clients said %.40q: %w", line, err)
+		}
+		at = append(at, one)
+	}
+	return at, nil
 }

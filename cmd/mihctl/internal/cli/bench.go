@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"mihf.dev/cmd/mihctl/internal/bench"
 )
 
-// benchServer is the hidden command that serves in a process of its own.
-const benchServer = "bench-server"
+// Hidden commands of which bench starts processes.
+const (
+	benchServer  = "bench-server"
+	benchClients = "bench-clients"
+)
 
 func (a *app) benchCommand() *cobra.Command {
 	o := bench.Options{}
@@ -38,7 +42,7 @@ func (a *app) bench(ctx context.Context, o bench.Options) error {
 	if err != nil {
 		return fmt.Errorf("bench: %w", err)
 	}
-	o.Server = []string{self, benchServer}
+	o.Server, o.Clients = []string{self, benchServer}, []string{self, benchClients}
 	o.Progress = func(what string) {
 		_, _ = fmt.Fprintln(a.err, "measuring: "+what) // only tells people that it goes on
 	}
@@ -63,6 +67,23 @@ func (a *app) benchServerCommand() *cobra.Command {
 		Use: benchServer + " FRONT DIR", Short: "The server whose memory bench measures", Hidden: true, Args: cobra.ExactArgs(2),
 		RunE: a.run(func(ctx context.Context, args []string) error {
 			return bench.ServeMemory(ctx, args[0], args[1], os.Stdin, a.out)
+		}),
+	}
+}
+
+func (a *app) benchClientsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: benchClients + " SOCKET COUNT EVENTS", Short: "The clients of which bench measures when they hear events", Hidden: true, Args: cobra.ExactArgs(3),
+		RunE: a.run(func(ctx context.Context, args []string) error {
+			count, err := strconv.Atoi(args[1])
+			if err != nil {
+				return usagef("COUNT %q: want a number", args[1])
+			}
+			events, err := strconv.Atoi(args[2])
+			if err != nil {
+				return usagef("EVENTS %q: want a number", args[2])
+			}
+			return bench.ServeNeighbours(ctx, args[0], count, events, os.Stdin, a.out)
 		}),
 	}
 }
