@@ -53,7 +53,7 @@ func LossRate(segmentBytes float64, rtt time.Duration, x Rate) float64 {
 
 // lossInterval is the loss interval, in packets, that stands for the rate x.
 func lossInterval(segmentBytes float64, rtt time.Duration, x Rate) float64 {
-	return math.Ceil(1 / LossRate(segmentBytes, rtt, x))
+	return 1 / LossRate(segmentBytes, rtt, x)
 }
 
 // interval is the time that bytes take at rate x; at most [MaxBackoff] times two, which

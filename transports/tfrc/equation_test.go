@@ -46,7 +46,7 @@ func TestLossRate(t *testing.T) {
 		{500, 455 * time.Millisecond, 46000, 8.4319e-4, 1186},
 	} {
 		near(t, "inverse", LossRate(c.s, c.rtt, c.x), c.p, 1e-6*50)
-		if got := lossInterval(c.s, c.rtt, c.x); got != c.interval {
+		if got := math.Ceil(lossInterval(c.s, c.rtt, c.x)); got != c.interval {
 			t.Errorf("interval for %v B/s: got %v, want %v", c.x, got, c.interval)
 		}
 	}

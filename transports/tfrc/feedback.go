@@ -46,7 +46,7 @@ func (s *Sender) Feedback(now mihf.Time, r *Report) {
 		c.sent = at
 		s.adapt(now, r, c)
 	}
-	s.repace(old)
+	s.repace(now, old)
 	s.setTimer(now)
 }
 
@@ -181,7 +181,7 @@ func (s *Sender) expire(now mihf.Time) {
 		if !s.idle {
 			s.setRate(max(s.x/2, s.minRate()))
 		}
-		s.repace(old)
+		s.repace(now, old)
 		s.timer = now.Add(max(firstTimeout, 2*interval(s.segment(), s.x)))
 		s.idle = true
 		return
@@ -196,7 +196,7 @@ func (s *Sender) expire(now mihf.Time) {
 	default:
 		s.limitTo(now, s.equation()/2)
 	}
-	s.repace(old)
+	s.repace(now, old)
 	s.setTimer(now)
 }
 

@@ -1,7 +1,7 @@
 package tfrc
 
 import (
-	"time"
+	"sort"
 
 	"mihf.dev/mihf"
 )
@@ -22,11 +22,10 @@ func (h *hole) arrival(seq uint64) int64 {
 	return int64(h.before) + int64(span*float64(seq-h.low)/float64(h.high-h.low))
 }
 
-// perRTT is the number of packets of the hole that would have come within rtt.
-func (h *hole) perRTT(rtt time.Duration) uint64 {
-	span := h.past.Sub(h.before)
-	n := float64(rtt) * float64(h.high-h.low) / float64(max(span, 1))
-	return uint64(min(n, float64(h.to-h.from)))
+// after is the first packet of the hole whose nominal arrival is after t; h.to for none.
+func (h *hole) after(t int64) uint64 {
+	n := sort.Search(int(h.to-h.from), func(i int) bool { return h.arrival(h.from+uint64(i)) > t })
+	return h.from + uint64(n)
 }
 
 // lostRange is a run of packets that were taken for lost and may still come.
@@ -63,13 +62,21 @@ func (h *holes) add(p hole) {
 	h.n++
 }
 
-// remove takes seq out of the pending hole that it is in and reports whether there is
-// one. Who calls it has to count the packet by passed afterwards.
-func (h *holes) remove(seq uint64) bool {
+// remove takes the packet seq out of the pending hole that it is in and reports whether
+// there is one. counter is its window counter, or negative: what is missing behind it
+// comes after that. Who calls it has to count the packet by passed afterwards.
+func (h *holes) remove(seq uint64, counter int) bool {
 	for i := range h.n {
 		p := &h.pending[i]
 		if seq < p.from || seq >= p.to {
 			continue
+		}
+		if seq > p.from && seq < p.to-1 { // in its middle: split it
+			copy(h.pending[i+1:], h.pending[i:h.n])
+			h.n++
+			h.pending[i].to = seq
+			p = &h.pending[i+1]
+			p.from = seq
 		}
 		switch {
 		case p.from+1 == p.to:
@@ -77,13 +84,11 @@ func (h *holes) remove(seq uint64) bool {
 			h.n--
 		case seq == p.from:
 			p.from++
-		case seq == p.to-1:
-			p.to--
+			if counter >= 0 {
+				p.counter += (int64(counter) - p.counter) & (counterValues - 1)
+			}
 		default:
-			copy(h.pending[i+1:], h.pending[i:h.n])
-			h.n++
-			h.pending[i].to = seq
-			h.pending[i+1].from = seq + 1
+			p.to--
 		}
 		return true
 	}

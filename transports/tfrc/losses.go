@@ -22,30 +22,24 @@ func (r *Receiver) lose(h *hole) {
 		r.extend(h.from, h.to)
 		return
 	}
-	rtt := r.lossRTT()
+	rtt := int64(r.lossRTT())
 	from := h.from
-	if n := r.history.n; n > 0 {
-		cur := &r.history.events[0]
-		if h.arrival(from) <= cur.at+int64(rtt) {
-			span := float64(cur.at + int64(rtt) - h.arrival(from))
-			within := uint64(max(span, 0)/perPacket(h)) + 1
-			from = min(h.from+within, h.to)
-			r.extend(h.from, from)
+	if r.history.n > 0 {
+		from = h.after(r.history.events[0].at + rtt)
+		r.extend(h.from, from)
+	}
+	if from < h.to {
+		step := h.after(h.arrival(from)+rtt) - from
+		if events := (h.to - from) / step; events > historyLength {
+			// Only so many count; the packets before them end the interval before.
+			from += (events - historyLength) * step
 		}
 	}
-	step := h.perRTT(rtt) + 1
-	if events := (h.to - from + step - 1) / step; events > historyLength+1 {
-		// Only so many count; the packets before them end the interval before.
-		from += (events - historyLength - 1) * step
+	for from < h.to {
+		next := h.after(h.arrival(from) + rtt)
+		r.begin(h, from, next)
+		from = next
 	}
-	for ; from < h.to; from += step {
-		r.begin(h, from, min(from+step, h.to))
-	}
-}
-
-// perPacket is the mean time between the packets of a hole in nanoseconds, at least 1.
-func perPacket(h *hole) float64 {
-	return max(float64(h.past.Sub(h.before))/float64(h.high-h.low), 1)
 }
 
 // mark takes a marked packet for a loss event (RFC 5348, section 5.1): at once, after
@@ -60,7 +54,7 @@ func (r *Receiver) mark(now mihf.Time, p *Packet) {
 			r.lose(&h)
 		}
 	}
-	h := hole{from: p.Seq, to: p.Seq + 1, low: p.Seq - 1, high: p.Seq, before: now, past: now, counter: r.clock.now}
+	h := hole{from: p.Seq, to: p.Seq + 1, low: p.Seq - 1, high: p.Seq, before: now, past: now, counter: r.counterBefore}
 	separate := r.separateTime(now)
 	if r.cfg.Variant == CCID3 {
 		separate = r.separateCounter(h.counter)
@@ -96,6 +90,9 @@ func (r *Receiver) lossRTT() time.Duration {
 
 // extend adds lost packets to the current loss event.
 func (r *Receiver) extend(from, to uint64) {
+	if from == to {
+		return
+	}
 	e := &r.history.events[0]
 	e.lossEnd = max(e.lossEnd, to)
 	e.lost += uint32(to - from)
@@ -126,7 +123,7 @@ func (r *Receiver) firstInterval(h *hole) float64 {
 	rtt := r.lossRTT()
 	s := r.segment()
 	target := max(r.maxRate, Rate(s/2/rtt.Seconds()))
-	if r.Reports > 0 {
+	if r.Reports > 0 && h.from > r.history.first {
 		target = max(target, r.meter.rate(h.past, rtt, r.cfg.Variant))
 	}
 	return lossInterval(s, rtt, target)

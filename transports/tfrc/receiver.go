@@ -45,22 +45,24 @@ type Receiver struct {
 	cfg ReceiverConfig
 	Received
 
-	highest   uint64 // greatest sequence number
-	highestAt mihf.Time
-	sentAt    mihf.Time     // what packet highest carried
-	rtt       time.Duration // the sender's word; 0: none
+	highest     uint64 // greatest sequence number
+	highestAt   mihf.Time
+	highestData uint64        // the same of packets with data
+	sentAt      mihf.Time     // what packet highest carried
+	rtt         time.Duration // the sender's word; 0: none
 
 	meter   meter
 	clock   counterClock
 	holes   holes
 	history history
 
-	maxRate     Rate // the greatest X_recv so far
-	lossRate    float64
-	reportedNow int64 // window counter at the last report
-	fresh       bool  // data since the last report
-	silent      bool  // the timer expired without any: the next is reported at once
-	deadline    mihf.Time
+	maxRate       Rate // the greatest X_recv so far
+	lossRate      float64
+	reportedNow   int64 // window counter at the last report
+	counterBefore int64 // window counter before the newest packet
+	fresh         bool  // data since the last report
+	silent        bool  // the timer expired without any: the next is reported at once
+	deadline      mihf.Time
 
 	dataAt  mihf.Time // when data last came
 	resumed resumption
@@ -104,6 +106,9 @@ func (r *Receiver) Receive(now mihf.Time, p *Packet) bool {
 		r.ahead(now, p)
 	} else if known, m := r.behind(p); known {
 		mended = m
+		if !p.NonData && p.Seq > r.highestData { // only packets without data came before it
+			r.data(now, p)
+		}
 	} else {
 		r.Duplicates++
 		return false
@@ -166,14 +171,19 @@ func (r *Receiver) ahead(now mihf.Time, p *Packet) {
 			counter: r.clock.now, later: 1, laterNonData: nonData,
 		})
 	}
-	r.highest, r.highestAt = p.Seq, now
-	if p.NonData {
-		return
+	r.highest, r.highestAt, r.sentAt = p.Seq, now, p.SentAt
+	r.counterBefore = r.clock.now
+	if !p.NonData {
+		r.data(now, p)
 	}
+}
+
+// data takes what the newest packet with data says.
+func (r *Receiver) data(now mihf.Time, p *Packet) {
+	r.highestData = p.Seq
 	if r.Packets == 0 {
 		r.clock.now = int64(p.WindowCounter)
 	}
-	r.sentAt = p.SentAt
 	if p.RTT > 0 {
 		r.rtt = p.RTT
 		if r.deadline != 0 && r.cfg.Variant == RFC5348 { // a sender that now hears sooner waits less long
@@ -188,11 +198,11 @@ func (r *Receiver) ahead(now mihf.Time, p *Packet) {
 
 // behind takes a packet that came late; mended says that it removed a loss event.
 func (r *Receiver) behind(p *Packet) (known, mended bool) {
-	nonData := uint32(0)
+	nonData, counter := uint32(0), int(p.WindowCounter)
 	if p.NonData {
-		nonData = 1
+		nonData, counter = 1, -1
 	}
-	if r.holes.remove(p.Seq) {
+	if r.holes.remove(p.Seq, counter) {
 		r.countNonData(nonData)
 		r.holes.passed(p.Seq, 1, nonData)
 		return true, false

@@ -219,9 +219,18 @@ func (s *Sender) pace(now mihf.Time) {
 }
 
 // repace keeps the time from the last packet to the next at the new rate.
-func (s *Sender) repace(old time.Duration) {
-	d := s.spacing() - old
-	s.nominal, s.gate = s.nominal.Add(d), s.gate.Add(d)
+func (s *Sender) repace(now mihf.Time, old time.Duration) {
+	s.nominal = repaced(s.nominal, now, old, s.spacing())
+	s.gate = repaced(s.gate, now, old, s.spacing())
+}
+
+// repaced is a nominal time after the spacing changed. Who sent more than was allowed is
+// several packets ahead, and stays that.
+func repaced(at, now mihf.Time, old, spacing time.Duration) mihf.Time {
+	if ahead := at.Sub(now); ahead > old {
+		return now.Add(mul(ahead, float64(spacing)/float64(old)))
+	}
+	return at.Add(spacing - old)
 }
 
 // turn moves the window counter on (RFC 4342, section 8.1): one a quarter round-trip, at
