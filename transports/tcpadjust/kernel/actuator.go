@@ -42,8 +42,7 @@ type Actuator struct {
 func Open() (*Actuator, error) {
 	a := &Actuator{}
 	if err := a.load(); err != nil {
-		a.Close()
-		return nil, fmt.Errorf("%w: %w", ErrUnsupported, err)
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrUnsupported, err), a.Close())
 	}
 	return a, nil
 }
@@ -205,9 +204,8 @@ func visit(it *link.Iter) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("visit the sockets: %w", err)
 	}
-	defer r.Close()
 	b, err := io.ReadAll(r)
-	if err != nil {
+	if err := errors.Join(err, r.Close()); err != nil {
 		return nil, fmt.Errorf("visit the sockets: %w", err)
 	}
 	return b, nil

@@ -43,16 +43,26 @@ func in(t *testing.T, ns *netns.NS, f func() error) {
 	}
 }
 
+func listen(t *testing.T, host string) (net.Listener, error) {
+	t.Helper()
+	return new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+}
+
+func dial(t *testing.T, l net.Listener) (net.Conn, error) {
+	t.Helper()
+	return (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp", l.Addr().String())
+}
+
 // pair returns both ends of a connection over the loopback of a namespace.
 func pair(t *testing.T, ns *netns.NS, host string) (client, server *net.TCPConn) {
 	t.Helper()
 	in(t, ns, func() error {
-		l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		l, err := listen(t, host)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
-		c, err := net.Dial("tcp", l.Addr().String())
+		c, err := dial(t, l)
 		if err != nil {
 			return err
 		}

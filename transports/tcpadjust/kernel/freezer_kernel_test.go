@@ -62,14 +62,14 @@ func startDownload(t *testing.T, near, far *netns.NS, from string) *download {
 	var l net.Listener
 	until(t, "an address", func() bool { // one of IPv6 is tentative at first
 		return far.Do(func() (err error) {
-			l, err = net.Listen("tcp", net.JoinHostPort(from, "0"))
+			l, err = listen(t, from)
 			return err
 		}) == nil
 	})
 	defer l.Close()
 	until(t, "a connection", func() bool {
 		err := near.Do(func() error {
-			c, err := net.DialTimeout("tcp", l.Addr().String(), time.Second)
+			c, err := dial(t, l)
 			if err == nil {
 				d.near = c.(*net.TCPConn)
 			}
