@@ -35,6 +35,7 @@ const (
 	ParamNRRSRQ                              // 5G NR: SS-RSRQ, its reference signal received quality
 	ParamNRSINR                              // 5G NR: SS-SINR, its signal to interference and noise ratio
 	ParamCarrierRSSI                         // GSM: power received in the whole carrier
+	ParamCoChannel                           // of what was heard: 1 on the frequency of the serving point, 0 on another
 	numParams
 )
 
@@ -69,6 +70,7 @@ var params = [numParams]paramInfo{
 	ParamSilence:            {"silence_s", "s", 0, 1e6},
 	ParamChannelBusy:        {"channel_busy_ratio", "", 0, 1},
 	ParamExpectedThroughput: {"expected_throughput_bps", "bit/s", 1, 1e12},
+	ParamCoChannel:          {"co_channel", "", 0, 1},
 	ParamNRRSRP:             {"nr_rsrp_dbm", "dBm", -156, -31},
 	ParamNRRSRQ:             {"nr_rsrq_db", "dB", -43, 20},
 	ParamNRSINR:             {"nr_sinr_db", "dB", -23, 40},

@@ -22,7 +22,8 @@ import (
 //	rate_mbps  PHY rate of a row with rssi_dbm; elsewhere a throughput, which is
 //	           no parameter of a link and is skipped
 //	rtt_ms     round-trip time of a probe that was answered at t_s
-//	kind       what a truth row says; of a neighbour row it is skipped
+//	kind       what a truth row says; of a neighbour row: intra, on the serving
+//	           frequency, or inter, on another
 //	until_s    end of what a truth or blind row says
 //
 // Serving and probe rows become ObsRadio; before the first serving row an ObsAssociation
@@ -194,6 +195,12 @@ func (tr *TraceReader) observation(r *traceRow, o *mihf.Observation) error {
 			tr.attach(o)
 		}
 	case "neighbour":
+		switch r.kind {
+		case "intra":
+			r.values.Set(mihf.ParamCoChannel, 1)
+		case "inter":
+			r.values.Set(mihf.ParamCoChannel, 0)
+		}
 		o.Kind, o.Detected = mihf.ObsDetected, &mihf.Detected{PoA: r.poa, Values: r.values}
 	case "truth", "blind":
 		if r.row == "blind" {

@@ -52,6 +52,7 @@ func TestImportTrace(t *testing.T) {
 	add(0.5, mihf.ObsDetected, func(o *mihf.Observation) {
 		o.Detected = &mihf.Detected{PoA: "ap2"}
 		o.Detected.Values.Set(mihf.ParamRSSI, -70)
+		o.Detected.Values.Set(mihf.ParamCoChannel, 0)
 	})
 	add(0.75, mihf.ObsRadio, func(o *mihf.Observation) { o.Values.Set(mihf.ParamRTT, 0.0125) })
 	add(1, mihf.ObsRadio, func(o *mihf.Observation) {

@@ -57,6 +57,7 @@ const (
 	Parameter_PARAMETER_NR_RSRQ_DB              Parameter = 21
 	Parameter_PARAMETER_NR_SINR_DB              Parameter = 22
 	Parameter_PARAMETER_CARRIER_RSSI_DBM        Parameter = 23
+	Parameter_PARAMETER_CO_CHANNEL              Parameter = 24
 )
 
 // Enum value maps for Parameter.
@@ -86,6 +87,7 @@ var (
 		21: "PARAMETER_NR_RSRQ_DB",
 		22: "PARAMETER_NR_SINR_DB",
 		23: "PARAMETER_CARRIER_RSSI_DBM",
+		24: "PARAMETER_CO_CHANNEL",
 	}
 	Parameter_value = map[string]int32{
 		"PARAMETER_UNSPECIFIED":             0,
@@ -112,6 +114,7 @@ var (
 		"PARAMETER_NR_RSRQ_DB":              21,
 		"PARAMETER_NR_SINR_DB":              22,
 		"PARAMETER_CARRIER_RSSI_DBM":        23,
+		"PARAMETER_CO_CHANNEL":              24,
 	}
 )
 
@@ -1467,7 +1470,7 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\x0fSensorCondition\x12\x16\n" +
 	"\x06sensor\x18\x01 \x01(\tR\x06sensor\x12/\n" +
 	"\tcondition\x18\x02 \x01(\x0e2\x11.mih.v1.ConditionR\tcondition\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text*\xa7\x05\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text*\xc1\x05\n" +
 	"\tParameter\x12\x19\n" +
 	"\x15PARAMETER_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12PARAMETER_RSSI_DBM\x10\x01\x12\x1e\n" +
@@ -1493,7 +1496,8 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\x15PARAMETER_NR_RSRP_DBM\x10\x14\x12\x18\n" +
 	"\x14PARAMETER_NR_RSRQ_DB\x10\x15\x12\x18\n" +
 	"\x14PARAMETER_NR_SINR_DB\x10\x16\x12\x1e\n" +
-	"\x1aPARAMETER_CARRIER_RSSI_DBM\x10\x17*\xd4\x01\n" +
+	"\x1aPARAMETER_CARRIER_RSSI_DBM\x10\x17\x12\x18\n" +
+	"\x14PARAMETER_CO_CHANNEL\x10\x18*\xd4\x01\n" +
 	"\tOperState\x12\x1a\n" +
 	"\x16OPER_STATE_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12OPER_STATE_UNKNOWN\x10\x01\x12\x1a\n" +
