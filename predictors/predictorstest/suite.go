@@ -17,6 +17,31 @@ import (
 
 const ms = time.Millisecond
 
+// RunHarmless runs the part of the suite that says that a method does no harm, for one that
+// is no match for a walk out of a cell, because it looks at something else.
+func RunHarmless(t *testing.T, m predictors.Method) {
+	for _, c := range []struct {
+		name string
+		f    func(*testing.T, predictors.Method)
+	}{
+		{"Deterministic", testDeterministic},
+		{"Allocations", testAllocations},
+		{"State", testState},
+		{"AnyInput", testAnyInput},
+		{"TruthIgnored", testTruthIgnored},
+		{"StaticClient", testStaticClient},
+		{"SingleOutlier", testSingleOutlier},
+		{"FlappingEvents", testFlappingEvents},
+		{"StaleComparison", testStaleComparison},
+		{"MissingSamples", testMissingSamples},
+		{"RepeatedSamples", testRepeatedSamples},
+		{"Silence", testSilence},
+		{"AttributeChange", testAttributeChange},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.f(t, m) })
+	}
+}
+
 // Run runs the suite against a method.
 func Run(t *testing.T, m predictors.Method) {
 	for _, c := range []struct {
