@@ -40,7 +40,7 @@ var layers = []struct{ pkg, may, why string }{
 	{`predictors/score`, `mihf|mihf/recording|predictors`, "scoring reads recordings"},
 	{`predictors(/.*)?`, `mihf|predictors(/.*)?`, "predictors are pure"},
 	{`sensors(/.*)?`, `mihf|mihf/(busconn|clock|metrics|recording)|sensors`, "a sensor knows the vocabulary and no other sensor"},
-	{`transports/dccp(/.*)?`, `mihf|mihf/(clock|metrics)|transports/(tfrc|nce)`, "dccp stands on tfrc and nce"},
+	{`transports/dccp(/.*)?`, `mihf|mihf/(clock|metrics)|transports/(tfrc|nce|dccp/dccpnet)`, "dccp stands on tfrc and nce, its carriers on dccpnet"},
 	{`transports(/.*)?`, `mihf|mihf/(clock|metrics)`, "a transport knows no broker and no other transport"},
 	{`proto(/.*)?`, `mihf|proto(/.*)?`, "the wire formats know only the vocabulary"},
 	{`clients/mihwire`, `mihf|mihf/(clock|session)|proto/.*|clients`, "a client sees nothing of the server"},

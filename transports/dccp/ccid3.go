@@ -36,11 +36,13 @@ type sender3 struct {
 
 	owesAck bool // the receiver waits for an acknowledgement of its Acks
 	ackedAt mihf.Time
-	drops   Seq // Data Dropped was answered up to here
+	credit  Seq   // newest that the receiver is known to have, or was waited for in vain
+	most    int64 // packets beyond credit
+	drops   Seq   // Data Dropped was answered up to here
 }
 
 func newSender3(c *Conn) *sender3 {
-	s := &sender3{conn: c, seq: unwrapFrom(c.gss), drops: c.gss}
+	s := &sender3{conn: c, seq: unwrapFrom(c.gss), drops: c.gss, credit: c.gss, most: minWindow}
 	s.tfrc = s.fresh(c.timing.rtt)
 	s.tfrc.SetExtension(c.freezeInForce())
 	return s
@@ -53,7 +55,14 @@ func (s *sender3) fresh(rtt time.Duration) *tfrc.Sender {
 	})
 }
 
-func (s *sender3) ready(now mihf.Time, _ int) mihf.Time { return s.tfrc.NextSend(now) }
+// ready: no more goes without word from the receiver than fits its window, which a
+// packet beyond would leave (RFC 4340, section 7.5.2).
+func (s *sender3) ready(now mihf.Time, _ int) mihf.Time {
+	if s.conn.gss.Sub(s.credit) >= s.most {
+		return 0
+	}
+	return s.tfrc.NextSend(now)
+}
 
 func (s *sender3) data(now mihf.Time, seq Seq, bytes int) uint8 {
 	s.seq = tfrc.Unwrap(s.seq, uint64(seq), numberBits)
@@ -89,6 +98,7 @@ func (s *sender3) acked(now mihf.Time, a *arrival) {
 	if a.ndrops+a.nvectors > 0 && now.Sub(s.ackedAt) >= s.conn.rtt() {
 		s.owesAck, s.ackedAt = true, now
 	}
+	s.credit = later(s.credit, a.ack)
 	if a.elapsed < 0 || !a.hasRate || !a.hasLoss && a.intervals == nil {
 		return
 	}
@@ -154,7 +164,7 @@ func dropBlock(next Seq, b byte) (low Seq, isDrop bool) {
 	return next.Add(-int64(b & 15)), true
 }
 
-func (s *sender3) limit(int64) {}
+func (s *sender3) limit(window int64) { s.most = window / 2 }
 
 func (s *sender3) window() int64 {
 	return int64(float64(s.tfrc.Rate())*s.tfrc.RTT().Seconds()/s.tfrc.SegmentBytes()) + 1
@@ -187,7 +197,12 @@ func (s *sender3) moved(mihf.Time) {
 
 func (s *sender3) next() mihf.Time { return s.tfrc.Next() }
 
-func (s *sender3) advance(now mihf.Time) { s.tfrc.Advance(now) }
+func (s *sender3) advance(now mihf.Time) {
+	if s.tfrc.Next().Due(now) {
+		s.credit = s.conn.gss
+		s.tfrc.Advance(now)
+	}
+}
 
 // receiver3 is the receiver of CCID 3.
 type receiver3 struct {

@@ -3,6 +3,7 @@ package dccp
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"mihf.dev/mihf"
@@ -93,7 +94,10 @@ type Config struct {
 
 // Times and limits of the RFC.
 const (
-	msl           = 2 * time.Minute
+	msl = 2 * time.Minute
+	// TimeWait is how long the tuple of a connection that has ended is not to be used
+	// again, at the end that got the Reset (section 8.3).
+	TimeWait      = 2 * msl
 	defaultRTT    = 200 * time.Millisecond // section 3.4
 	requestFirst  = time.Second            // section 8.1.1
 	partOpenFirst = 200 * time.Millisecond // section 8.1.5
@@ -318,12 +322,7 @@ func (c *Conn) knows(_ where, i index) bool {
 	case fFreeze:
 		return !c.cfg.NoFreeze
 	case fSendLossRate:
-		for _, id := range c.cfg.CCIDs {
-			if id == 3 {
-				return true
-			}
-		}
-		return false
+		return slices.Contains(c.cfg.CCIDs, 3)
 	default:
 		return true
 	}

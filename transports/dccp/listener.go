@@ -13,6 +13,10 @@ type ListenerConfig struct {
 	Conn Config
 	// Services are the service codes that are served; none named: all that are valid.
 	Services []ServiceCode
+	// Port is the port that is listened on; Requests for others are refused. 0: all are.
+	Port uint16
+	// Closed refuses all Requests, for an endpoint that only connects.
+	Closed bool
 	// Secret is random and known to nobody else. Cookies are good as long as it stays.
 	Secret [32]byte
 }
@@ -69,6 +73,9 @@ func (l *Listener) Receive(now mihf.Time, t Tuple, b []byte, cookies bool) (c *C
 		return nil, nil
 	}
 	switch {
+	case p.Type == TypeRequest && (l.cfg.Closed || l.cfg.Port != 0 && p.DstPort != l.cfg.Port):
+		l.stats.Refused++
+		return nil, l.reset(now, &p, ResetConnectionRefused)
 	case p.Type == TypeRequest && !l.serves(p.Service):
 		l.stats.Refused++
 		return nil, l.reset(now, &p, ResetBadServiceCode)
@@ -85,6 +92,17 @@ func (l *Listener) Receive(now mihf.Time, t Tuple, b []byte, cookies bool) (c *C
 	}
 	l.stats.Strays++
 	return nil, l.reset(now, &p, ResetNoConnection)
+}
+
+// Refuse answers a packet of a connection that is in TIMEWAIT, or of none.
+func (l *Listener) Refuse(now mihf.Time, b []byte) []byte {
+	var p Packet
+	if p.Parse(b) != nil {
+		l.stats.Malformed++
+		return nil
+	}
+	l.stats.Strays++
+	return l.reset(now, &p, ResetNoConnection)
 }
 
 func (l *Listener) serves(s ServiceCode) bool {

@@ -125,6 +125,9 @@ func (p *Packet) Parse(b []byte) error {
 	return nil
 }
 
+// TypeOf returns the type that a packet of at least 9 bytes has.
+func TypeOf(b []byte) Type { return Type(b[8] >> 1 & 15) }
+
 // parseNumbers reads what differs by type; the header is known to be long enough.
 func (p *Packet) parseNumbers(b []byte) {
 	rest := b[shortHeader:]

@@ -246,7 +246,7 @@ func (c *Conn) takeReset(now mihf.Time, p *Packet) {
 		c.err = &ResetError{Code: p.Code}
 	}
 	c.enter(now, StateTimeWait)
-	c.deadline = now.Add(2 * msl)
+	c.deadline = now.Add(TimeWait)
 }
 
 // takeHandshake is steps 10 to 12. It reports whether the packet is done with.

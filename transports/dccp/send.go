@@ -94,6 +94,13 @@ func (c *Conn) Abort(now mihf.Time) {
 	}
 }
 
+// Refuse ends the connection with a Reset of the given code.
+func (c *Conn) Refuse(now mihf.Time, code ResetCode) {
+	if c.state != StateClosed && c.state != StateTimeWait {
+		c.endWith(now, code, [3]byte{}, ErrClosed)
+	}
+}
+
 // Poll appends the next packet that may be sent now to dst, and returns it; where there
 // is none, it returns dst as it was. next is the application's next datagram, if waiting
 // is set; it may be empty. took tells that the packet carries it. Poll is to be called
