@@ -113,7 +113,7 @@ func (r *Receiver) begin(h *hole, from, to uint64) {
 	r.history.begin(e, length)
 	r.LossEvents++
 	if r.resumed.lost(from) {
-		r.history.reset(r.currentInterval(h.past))
+		r.history.reset(r.currentInterval())
 	}
 }
 
@@ -124,15 +124,15 @@ func (r *Receiver) firstInterval(h *hole) float64 {
 	s := r.segment()
 	target := max(r.maxRate, Rate(s/2/rtt.Seconds()))
 	if r.Reports > 0 && h.from > r.history.first {
-		target = max(target, r.meter.rate(h.past, rtt, r.cfg.Variant))
+		target = max(target, r.meter.rate(r.now, rtt, r.cfg.Variant))
 	}
 	return lossInterval(s, rtt, target)
 }
 
 // currentInterval is the loss interval that stands for the present X_recv.
-func (r *Receiver) currentInterval(now mihf.Time) float64 {
+func (r *Receiver) currentInterval() float64 {
 	rtt, s := r.lossRTT(), r.segment()
-	return lossInterval(s, rtt, max(r.meter.rate(now, rtt, r.cfg.Variant), Rate(s/2/rtt.Seconds())))
+	return lossInterval(s, rtt, max(r.meter.rate(r.now, rtt, r.cfg.Variant), Rate(s/2/rtt.Seconds())))
 }
 
 // segment is s as far as the receiver knows it.

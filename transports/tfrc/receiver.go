@@ -45,7 +45,8 @@ type Receiver struct {
 	cfg ReceiverConfig
 	Received
 
-	highest     uint64 // greatest sequence number
+	now         mihf.Time // of the last packet
+	highest     uint64    // greatest sequence number
 	highestAt   mihf.Time
 	highestData uint64        // the same of packets with data
 	sentAt      mihf.Time     // what packet highest carried
@@ -101,6 +102,7 @@ func (r *Receiver) Receive(now mihf.Time, p *Packet) bool {
 	if r.Packets+r.NonData == 0 {
 		r.start(now, p)
 	}
+	r.now = now
 	events, mended := r.LossEvents, false
 	if p.Seq > r.highest {
 		r.ahead(now, p)

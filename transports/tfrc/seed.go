@@ -18,6 +18,7 @@ func (d seed) lossRate(r *Report) (float64, bool) {
 	var lengths [historyLength + 1]float64
 	n := 0
 	end := r.Seq + 1 - uint64(r.Intervals.Skip)
+	counts := false
 	for i := range r.Intervals.Len() {
 		v := r.Intervals.At(i)
 		start := end - min(end, uint64(v.Lossless)+uint64(v.Loss))
@@ -27,19 +28,17 @@ func (d seed) lossRate(r *Report) (float64, bool) {
 			}
 			lengths[n] = max(float64(end)-float64(d.from), 1)
 			n++
+			counts = true
 			break
 		}
 		lengths[n] = max(v.Data, 1)
 		n++
 		end = start
 	}
-	if n == len(lengths) {
-		return 1 / meanInterval(lengths[:]), false
+	for ; n < len(lengths); n++ {
+		lengths[n] = d.length
 	}
-	for i := n; i < len(lengths); i++ {
-		lengths[i] = d.length
-	}
-	return 1 / meanInterval(lengths[:]), true
+	return 1 / meanInterval(lengths[:]), counts
 }
 
 // plant makes the rate x, which the path has just carried, the one that p stands for.

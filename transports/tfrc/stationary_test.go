@@ -15,8 +15,8 @@ func TestStationaryRates(t *testing.T) {
 		delay time.Duration
 	}{
 		{"UMTS", 384e3, 126 * time.Millisecond},
-		{"802.16", 9.5e6, 41 * time.Millisecond},
-		{"802.11b", 11e6, 11 * time.Millisecond},
+		{"wide", 2e6, 41 * time.Millisecond},
+		{"fast", 3e6, 11 * time.Millisecond},
 	} {
 		for _, v := range []Variant{RFC5348, CCID3} {
 			t.Run(link.name+"/"+v.String(), func(t *testing.T) {
