@@ -2,8 +2,6 @@ package main
 
 import (
 	"log/slog"
-	"slices"
-	"strings"
 
 	"mihf.dev/cmd/internal/wiring"
 	"mihf.dev/mihf/access"
@@ -28,7 +26,6 @@ func (r *reloader) reload() {
 		return
 	}
 	applied, restart := []string{}, []string{}
-	embedded := r.current.NATS.Server == config.NATSEmbedded
 	for _, key := range config.Changed(&r.current, &next) {
 		if config.Live(key) {
 			applied = append(applied, key)
@@ -40,9 +37,6 @@ func (r *reloader) reload() {
 	r.level.Set(next.Log.Level)
 	r.access(wiring.Access(&next.Access))
 	r.log.Info("configuration read", "applied", applied, "needs_restart", restart)
-	if embedded && slices.ContainsFunc(applied, func(key string) bool { return strings.HasPrefix(key, "access.") }) {
-		r.log.Warn("what users of the embedded NATS server may listen to needs a restart", "keys", applied)
-	}
 	if len(restart) > 0 {
 		r.log.Warn("changed keys need a restart", "keys", restart)
 	}

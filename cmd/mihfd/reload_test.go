@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"mihf.dev/mihf"
@@ -33,23 +32,5 @@ func TestReloadOfAccess(t *testing.T) {
 	next, mistake = config.Defaults(), nil
 	if r.reload(); table.May(user, access.Command) {
 		t.Errorf("after its end: %v", table.Roles(user))
-	}
-}
-
-// The embedded NATS server's permissions are made at the start: a change of access says so.
-func TestReloadOfAccessWithNATS(t *testing.T) {
-	for _, server := range []string{config.NATSEmbedded, config.NATSExternal} {
-		var text strings.Builder
-		current := config.Defaults()
-		current.NATS.Server = server
-		next := current
-		next.Access.Default = nil
-		r := &reloader{
-			log: slog.New(slog.NewTextHandler(&text, nil)), level: new(slog.LevelVar), current: current,
-			load: func() (config.Config, error) { return next, nil }, access: func(*access.Table) {},
-		}
-		if r.reload(); strings.Contains(text.String(), "NATS server may listen to needs a restart") != (server == config.NATSEmbedded) {
-			t.Errorf("%s: %s", server, &text)
-		}
 	}
 }

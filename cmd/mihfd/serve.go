@@ -91,7 +91,7 @@ func start(caught *daemon.Caught, cfg *config.Config, o options, p config.Paths,
 	if err != nil {
 		return err
 	}
-	r.access = a.Broker.SetAccess
+	r.access = a.SetAccess
 	log.Info("assembled", "node", a.Broker.Node(), "boot_id", a.Broker.Boot().String(), "address", "unix://"+a.Socket)
 	if cfg.GRPC.Listen != "" {
 		log.Info("TCP served", "address", cfg.GRPC.Listen)

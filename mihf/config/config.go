@@ -193,6 +193,10 @@ type NATS struct {
 	Key         string   `toml:"key"`
 	CA          string   `toml:"ca"`
 
+	MaxConnectionsPerUser int `toml:"max_connections_per_user"` // of the daemon's own server
+	MaxSessionsPerUser    int `toml:"max_sessions_per_user"`
+	MaxWaitingPerUser     int `toml:"max_waiting_per_user"` // requests
+
 	TrustRequestInfo bool   `toml:"trust_request_info"`
 	Identity         string `toml:"identity"`
 
@@ -271,7 +275,7 @@ func Defaults() Config {
 			Suspend:  Suspend{Enabled: true},
 		},
 		GRPC:    GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
-		NATS:    NATS{Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},
+		NATS:    NATS{MaxConnectionsPerUser: 1024, MaxSessionsPerUser: 1024, MaxWaitingPerUser: 1024, Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},
 		DBus:    DBus{Bus: "auto"},
 		Privacy: Privacy{PoAIDs: PoAsHashed},
 		Access:  Access{Default: []string{"see", "register-own"}},

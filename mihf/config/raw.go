@@ -165,6 +165,10 @@ type rawNATS struct {
 	Key         *string  `toml:"key"`
 	CA          *string  `toml:"ca"`
 
+	MaxConnectionsPerUser *int `toml:"max_connections_per_user"`
+	MaxSessionsPerUser    *int `toml:"max_sessions_per_user"`
+	MaxWaitingPerUser     *int `toml:"max_waiting_per_user"`
+
 	TrustRequestInfo *bool   `toml:"trust_request_info"`
 	Identity         *string `toml:"identity"`
 

@@ -5,6 +5,7 @@ import (
 
 	"mihf.dev/clients"
 	"mihf.dev/mihf"
+	"mihf.dev/mihf/access"
 	"mihf.dev/mihf/clock"
 	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/daemon"
@@ -36,6 +37,14 @@ type Assembly struct {
 	Socket string            // that the gRPC front listens on
 	Tasks  []daemon.Task     // for daemon.Serve
 	NATS   *natsfront.Server // nil: there is to be none
+}
+
+// SetAccess puts another table in force, for those who are connected, too.
+func (a *Assembly) SetAccess(t *access.Table) {
+	a.Broker.SetAccess(t)
+	if a.NATS != nil {
+		a.NATS.Regrant()
+	}
 }
 
 // Assemble puts a daemon together. It fails where [Check] does.

@@ -39,6 +39,7 @@ func NewNATS(c *config.NATS, state string, b front.Broker, table func() *access.
 	}
 	s, err := natsfront.New(natsfront.Options{
 		Broker: b, Events: events, Logger: log, Embedded: own, External: there, Reader: Self(), Identity: c.Identity,
+		MaxSessions: c.MaxSessionsPerUser, MaxQueued: c.MaxWaitingPerUser,
 		Grant: func(who mihf.Caller) natsfront.Grant {
 			t := table()
 			return natsfront.Grant{Events: t.May(who, access.See), AllHints: t.May(who, access.RegisterAny), Owner: t.UID(who)}
@@ -74,7 +75,7 @@ func natsServer(c *config.NATS, state string) (own *natsfront.Embedded, there *n
 			Servers: c.Servers, Auth: credential.Options(), TLS: client, TrustRequestInfo: c.TrustRequestInfo, History: history,
 		}, nil
 	}
-	own = &natsfront.Embedded{Listen: c.Listen, History: history}
+	own = &natsfront.Embedded{Listen: c.Listen, History: history, MaxConnections: c.MaxConnectionsPerUser}
 	if c.Listen != "" {
 		own.TLS = server
 	}
@@ -142,6 +143,7 @@ func natsCounters(s *natsfront.Server) Counters {
 			{Name: "mihf_nats_refused_requests_total", Value: c.Refused},
 			{Name: "mihf_nats_malformed_requests_total", Value: c.Malformed},
 			{Name: "mihf_nats_forged_requests_total", Value: c.Forged},
+			{Name: "mihf_nats_refused_connections_total", Value: c.RefusedConnections},
 			{Name: "mihf_nats_overflows_total", Value: c.Overflows},
 			{Name: "mihf_nats_lapsed_sessions_total", Value: c.Lapsed},
 			{Name: "mihf_nats_encode_errors_total", Value: c.EncodeErrors},

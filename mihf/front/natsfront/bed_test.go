@@ -84,6 +84,11 @@ func run(t testing.TB, task func(context.Context) error) (stop context.CancelFun
 
 func newBed(t testing.TB, o Options) *bed {
 	t.Helper()
+	return newBedGranting(t, o, grant)
+}
+
+func newBedGranting(t testing.TB, o Options, grant func(mihf.Caller) Grant) *bed {
+	t.Helper()
 	w := &bed{TB: t, broker: newBroker(t)}
 	var cancel context.CancelFunc
 	w.ctx, cancel = context.WithTimeout(t.Context(), patient)

@@ -21,6 +21,11 @@
 //   - The embedded server lets in nobody without a credential and has no listener unless one
 //     is given. It lets its users publish requests only, and hear events, their own inboxes,
 //     and the hints that they may see. It says itself who asks.
+//   - A user has no more than its share of the embedded server's connections
+//     ([Embedded.MaxConnections]). Of those who have not said who they are [maxStrangers] are
+//     left, where one looks each [sweepEvery], so that they keep nobody out.
+//   - What its users may do is what [Options.Grant] says when they connect. [Server.Regrant]
+//     ends the connections of those for whom that has changed.
 //   - With [Options.Events] that hide points of attachment nothing that is published, answered
 //     or delivered has the id of one.
 //   - At the end the broker's last hints are published and flushed, within [Options.Grace].

@@ -1,6 +1,7 @@
 package natsfront
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -22,8 +23,10 @@ import (
 
 // Embedded says how the daemon's own server is made.
 type Embedded struct {
-	Users  []User // who may connect, in the process too
-	Listen string // host:port; "": in the process only
+	Users []User // who may connect, in the process too
+	// MaxConnections bounds those of one user; 1024.
+	MaxConnections int
+	Listen         string // host:port; "": in the process only
 	// TLS is the listener's. An address that is not loopback needs it, and it must verify
 	// client certificates.
 	TLS     *tls.Config
@@ -59,12 +62,11 @@ type embedded struct {
 	grant func(mihf.Caller) Grant
 	log   *slog.Logger
 
-	server        atomic.Pointer[server.Server] // a new one for each try to start
-	users, daemon *server.Account               // set by start
-	leaf          leafWatch
-	// The daemon's users. That they come with keys makes the server check the key of
-	// everyone who shows one: without, it would repeat any as that user's name.
-	publisher, answerer nkeys.KeyPair
+	server              atomic.Pointer[server.Server] // a new one for each try to start
+	gate                atomic.Pointer[gate]          // likewise
+	users, daemon       *server.Account               // set by start
+	leaf                leafWatch
+	publisher, answerer nkeys.KeyPair // the daemon's own users
 }
 
 // checkEmbedded refuses what would let anyone in.
@@ -113,6 +115,9 @@ func newEmbedded(o *Embedded, node mihf.NodeID, grant func(mihf.Caller) Grant, l
 	if err := checkEmbedded(o); err != nil {
 		return nil, err
 	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 1024
+	}
 	e := &embedded{o: o, node: node, grant: grant, log: log}
 	var err error
 	if e.publisher, err = nkeys.CreateUser(); err != nil {
@@ -128,22 +133,29 @@ func newEmbedded(o *Embedded, node mihf.NodeID, grant func(mihf.Caller) Grant, l
 // renew makes a server that does nothing until it is started; one that did not start cannot
 // be again.
 func (e *embedded) renew() (log *serverLog, err error) {
-	opts, err := e.options(e.grant)
+	opts, err := e.options()
 	if err != nil {
 		return nil, err
 	}
+	g, err := newGate(e)
+	if err != nil {
+		return nil, fmt.Errorf("embedded NATS server: %w", err)
+	}
+	opts.CustomClientAuthentication = g
 	s, err := server.NewServer(opts)
 	if err != nil {
 		return nil, fmt.Errorf("embedded NATS server: %w", err)
 	}
 	log = &serverLog{log: e.log, now: time.Now, fatal: make(chan string, 1)}
 	s.SetLoggerV2(log, false, false, false)
+	if old := e.gate.Swap(g); old != nil {
+		g.refused.Store(old.refused.Load())
+	}
 	e.server.Store(s)
 	return log, nil
 }
 
-func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, error) {
-	users, daemon := server.NewAccount(usersAccount), server.NewAccount(daemonAccount)
+func (e *embedded) options() (*server.Options, error) {
 	opts := &server.Options{
 		ServerName: "mihf-" + natsproto.Token(string(e.node)),
 		DontListen: e.o.Listen == "",
@@ -153,10 +165,8 @@ func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, erro
 		PingInterval: pingEvery, MaxPingsOut: maxPings, WriteDeadline: writeDeadline,
 		MaxClosedClients: closedKept, NoFastProducerStall: true, DisableJetStreamBanner: true,
 
-		Accounts: []*server.Account{users, daemon},
-	}
-	if err := e.addUsers(opts, users, daemon, grant); err != nil {
-		return nil, err
+		Accounts:          []*server.Account{server.NewAccount(usersAccount), server.NewAccount(daemonAccount)},
+		AlwaysEnableNonce: true, // for users with keys
 	}
 	if e.o.Listen != "" {
 		host, port, err := net.SplitHostPort(e.o.Listen)
@@ -180,30 +190,6 @@ func (e *embedded) options(grant func(mihf.Caller) Grant) (*server.Options, erro
 		}
 	}
 	return opts, nil
-}
-
-// addUsers adds those who may connect, and the daemon's own: one that publishes, among the
-// users, and one that answers, apart from them.
-func (e *embedded) addUsers(opts *server.Options, users, daemon *server.Account, grant func(mihf.Caller) Grant) error {
-	for _, u := range e.o.Users {
-		p := permissions(e.node, u.Name, grant(mihf.Caller{Front: "nats", Name: u.Name}))
-		if u.nkey() {
-			opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: u.Secret, Account: users, Permissions: p})
-		} else {
-			opts.Users = append(opts.Users, &server.User{Username: u.Name, Password: u.Secret, Account: users, Permissions: p})
-		}
-	}
-	for _, own := range []struct {
-		key nkeys.KeyPair
-		in  *server.Account
-	}{{e.publisher, users}, {e.answerer, daemon}} {
-		public, err := own.key.PublicKey()
-		if err != nil {
-			return fmt.Errorf("embedded NATS server: %w", err)
-		}
-		opts.Nkeys = append(opts.Nkeys, &server.NkeyUser{Nkey: public, Account: own.in})
-	}
-	return nil
 }
 
 // addLeaf lets a cluster see and reach the node. What it sends on the node's own subjects
@@ -349,20 +335,23 @@ func (e *embedded) rejoined() bool {
 	return was.fresh
 }
 
+// guard keeps those who do not say who they are from taking all connections, until ctx ends.
+func (e *embedded) guard(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			e.gate.Load().sweep()
+		}
+	}
+}
+
 // stop ends the server and waits for that.
 func (e *embedded) stop() {
 	s := e.server.Load()
 	s.Shutdown()
 	s.WaitForShutdown()
-}
-
-// keys returns the names of users that come with a key.
-func (e *embedded) keys() map[string]string {
-	m := map[string]string{}
-	for _, u := range e.o.Users {
-		if u.nkey() {
-			m[u.Secret] = u.Name
-		}
-	}
-	return m
 }

@@ -41,7 +41,7 @@ func (s *Server) arrived(m *nats.Msg) {
 		return
 	}
 	if !s.queue.add(j) {
-		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: %s has too many requests waiting: at most %d, of %d octets together", mihf.ErrLimit, j.who.Name, s.o.MaxQueued, maxOctetsOfCaller))
+		s.refuse(&j, natsproto.AsProtobuf, fmt.Errorf("%w: %s has too many requests waiting: at most %d, of %d octets together; see [nats] max_waiting_per_user", mihf.ErrLimit, j.who.Name, s.o.MaxQueued, maxOctetsOfCaller))
 	}
 }
 

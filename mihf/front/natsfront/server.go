@@ -113,6 +113,8 @@ type Counts struct {
 	Overflows uint64 // times that requests came faster than they could be queued
 	Panics    uint64
 
+	RefusedConnections uint64 // beyond a user's share, or without a name while many were
+
 	Sessions int
 	Lapsed   uint64 // sessions that were not heard of any more
 }
@@ -136,7 +138,7 @@ func New(o Options) (*Server, error) {
 	if s.own, err = newEmbedded(o.Embedded, s.node, o.Grant, o.Logger); err != nil {
 		return nil, err
 	}
-	s.who.trust, s.who.account, s.who.nkeys = true, usersAccount, s.own.keys()
+	s.who.trust, s.who.account, s.who.nkeys = true, usersAccount, s.own.gate.Load().keys
 	return s, nil
 }
 
@@ -176,6 +178,9 @@ func (s *Server) Counts() Counts {
 	if l := s.link.Load(); l != nil {
 		n.Connected = l.pub.IsConnected()
 	}
+	if s.own != nil {
+		n.RefusedConnections = s.own.gate.Load().refused.Load()
+	}
 	return n
 }
 
@@ -205,6 +210,9 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	serving.Go(func() { s.present(ctx) })
 	serving.Go(func() { s.rejoin(ctx) })
+	if s.own != nil && s.own.o.Listen != "" {
+		serving.Go(func() { s.own.guard(ctx) })
+	}
 	reading.Go(func() { s.broadcast(life) })
 	s.await(ctx)
 	ready()
@@ -232,6 +240,18 @@ func (s *Server) start(ctx context.Context, ready func()) bool {
 			return false
 		case <-timer.C:
 		}
+	}
+}
+
+// Regrant has the embedded server's users heed what [Options.Grant] says now: the connections
+// of those for whom that is another thing end, and come back with it. It may be called at any
+// time.
+func (s *Server) Regrant() {
+	if s.own == nil {
+		return
+	}
+	if n := s.own.gate.Load().regrant(); n > 0 {
+		s.log.Info("NATS users may do another thing than before: their connections were ended, and may come back", "connections", n)
 	}
 }
 

@@ -68,7 +68,7 @@ func (t *sessions) add(x *session, limit int, run func()) error {
 	case t.open[x.key] != nil:
 		return fmt.Errorf("%w: session %s", mihf.ErrExists, x.key.id)
 	case t.owned[x.key.caller] >= limit:
-		return fmt.Errorf("%w: %s has %d sessions", mihf.ErrLimit, x.key.caller, limit)
+		return fmt.Errorf("%w: %s has %d sessions; see [nats] max_sessions_per_user", mihf.ErrLimit, x.key.caller, limit)
 	}
 	t.open[x.key] = x
 	t.owned[x.key.caller]++
