@@ -16,8 +16,8 @@ import (
 var ErrUnsupported = errors.New("unsupported here")
 
 // Command returns a program with its arguments, not yet started: "nats-server" and "nats"
-// in the versions of .tools; "dbus-daemon", "busctl", "systemd" and "systemctl" of the host or
-// of the cache. It
+// in the versions of .tools; "dbus-daemon", "busctl", "systemd", "systemctl" and "ModemManager" of the
+// host or of the cache. It
 // skips the test where the program cannot be had.
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -61,6 +61,8 @@ type program struct {
 
 // programs are looked for once, by name.
 var programs = map[string]func() (program, error){
+	"ModemManager": sync.OnceValues(func() (program, error) { return debian("ModemManager") }),
+
 	"dbus-daemon": sync.OnceValues(func() (program, error) { return debian("dbus-daemon") }),
 	"systemd":     sync.OnceValues(func() (program, error) { return debian("systemd") }),
 	"systemctl":   sync.OnceValues(func() (program, error) { return debian("systemctl") }),
@@ -120,12 +122,18 @@ func debian(name string) (program, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return program{path: path}, nil
 	}
+	for _, folder := range []string{"/usr/sbin", "/sbin"} { // not in every user's PATH
+		path := filepath.Join(folder, name)
+		if _, err := os.Stat(path); err == nil {
+			return program{path: path}, nil
+		}
+	}
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return program{}, fmt.Errorf("daemons: %w", err)
 	}
 	root := filepath.Join(cache, "mihf", "daemons", "root")
-	for _, folder := range []string{"usr/bin", "bin", "usr/lib/systemd", "lib/systemd"} {
+	for _, folder := range []string{"usr/bin", "bin", "usr/sbin", "usr/lib/systemd", "lib/systemd"} {
 		path := filepath.Join(root, folder, name)
 		if _, err := os.Stat(path); err == nil {
 			libraries, err := libraryFolders(root)

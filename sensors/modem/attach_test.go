@@ -173,6 +173,8 @@ func TestM04NetworkDisconnects(t *testing.T) {
 // Coverage lost and found, with the session standing or not.
 func TestCoverage(t *testing.T) {
 	inConnected(t, nil, func(b *bed) {
+		b.state(modem0, stateConnected, reasonUser)
+		b.settle()
 		b.all(false)
 		b.set(modem0, gppInterface, "RegistrationState", uint32(registrationSearching))
 		b.settle()

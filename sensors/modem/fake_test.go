@@ -142,7 +142,8 @@ func (mm *manager) set(path dbus.ObjectPath, iface, name string, value any) {
 
 // state changes a modem's state and says so.
 func (mm *manager) state(path dbus.ObjectPath, state int32, reason uint32) {
-	old, _ := mm.objects[path][modemInterface]["State"].Value().(int32)
+	var old int32
+	mm.change(func() { old, _ = mm.objects[path][modemInterface]["State"].Value().(int32) })
 	mm.set(path, modemInterface, "State", state)
 	mm.emit(path, modemInterface+".StateChanged", old, state, reason)
 }

@@ -28,7 +28,7 @@ type modem struct {
 	path    dbus.ObjectPath
 	key     string // what it is known by
 	info    modemInfo
-	reason  uint32 // of the newest change of state
+	reason  uint32 // of the newest change to a state without a session
 	touched bool   // its state was told after the reading under way had been asked for
 
 	bearers map[dbus.ObjectPath]*bearer
@@ -94,7 +94,9 @@ func (m *modem) name() string {
 // told takes a change of state from a signal.
 func (m *modem) told(now mihf.Time, state int32, reason uint32) {
 	m.touched = true
-	m.info.state, m.reason = state, reason
+	if m.info.state, m.reason = state, reason; state == stateConnected {
+		m.reason = 0 // why it was connected says nothing of why it will not be
+	}
 	m.changed(now)
 }
 

@@ -240,7 +240,7 @@ func TestOverflow(t *testing.T) {
 		held.Store(false)
 		close(hold)
 		b.settle()
-		b.want("wwan0 disconnected "+atCell+"unknown/1023", "wwan0 associated "+string(cellA), "resync lost=true")
+		b.want("wwan0 disconnected "+atCell+"unknown/0", "wwan0 associated "+string(cellA), "resync lost=true")
 		if n := b.counter("mihf_modem_overflows_total"); n != 1 {
 			t.Errorf("%d overflows", n)
 		}

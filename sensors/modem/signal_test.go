@@ -82,7 +82,7 @@ func TestM10Sparing(t *testing.T) {
 	}
 	quiet := func(b *bed) {
 		b.Helper()
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		for _, member := range []string{"Setup", "SetupThresholds"} {
 			if n := b.count(member); n != 0 {
 				b.Errorf("%s was called %d times", member, n)
@@ -134,7 +134,7 @@ func TestThresholdsRefused(t *testing.T) {
 	mm := newManager(registered(modem0, imei))
 	mm.fail["SetupThresholds"] = errUnsupported
 	inBubble(t, mm, func(o *Options) { o.ThresholdDB = 3 }, func(b *bed) {
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		if n, polls := b.count("SetupThresholds"), b.count("Setup"); n != 1 || polls != 1 {
 			t.Errorf("%d thresholds, %d pollings", n, polls)
 		}
@@ -157,7 +157,7 @@ func TestPollingRefused(t *testing.T) {
 		mm := newManager(registered(modem0, imei))
 		mm.fail["Setup"] = dbus.Error{Name: c.name}
 		inBubble(t, mm, func(o *Options) { o.NoCells = true }, func(b *bed) {
-			time.Sleep(time.Hour)
+			time.Sleep(10 * time.Minute)
 			b.want("starting", "own associated", "ok", "degraded modem 0 (LTE-1): "+c.want)
 			if n := b.count("Setup"); n != 1 {
 				t.Errorf("%s: %d calls", c.name, n)
@@ -243,7 +243,7 @@ func TestM07Technologies(t *testing.T) {
 			mm.fail["GetLocation"] = errUnsupported
 			inBubble(t, mm, nil, func(b *bed) {
 				b.wantSamplesAfterStart(c.want)
-				time.Sleep(time.Hour)
+				time.Sleep(10 * time.Minute)
 				if n := b.count("GetLocation"); n != 1 {
 					t.Errorf("the refused call was made %d times", n)
 				}

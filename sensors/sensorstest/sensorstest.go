@@ -113,6 +113,8 @@ func Format(list []mihf.Observation) string {
 		switch o.Kind {
 		case mihf.ObsLink:
 			fmt.Fprintf(&b, " %+v", *o.Facts)
+		case mihf.ObsAssociation:
+			fmt.Fprintf(&b, " %+v", *o.Association)
 		case mihf.ObsLinkGone:
 			fmt.Fprintf(&b, " %v", o.Gone)
 		case mihf.ObsEgress:
@@ -127,7 +129,7 @@ func Format(list []mihf.Observation) string {
 			fmt.Fprintf(&b, " lost %v", o.Lost)
 		case mihf.ObsResume:
 			fmt.Fprintf(&b, " gap %v", o.Gap)
-		case mihf.ObsRadio, mihf.ObsAssociation, mihf.ObsDetected, mihf.ObsScan, mihf.ObsHandover, mihf.ObsTruth:
+		case mihf.ObsRadio, mihf.ObsDetected, mihf.ObsScan, mihf.ObsHandover, mihf.ObsTruth:
 			fmt.Fprintf(&b, " %+v", *o)
 		}
 		b.WriteByte('\n')
