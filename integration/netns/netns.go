@@ -65,6 +65,24 @@ func New(t testing.TB) *NS {
 	return n
 }
 
+// Here is the namespace that the test itself is in, for one that has a machine of its own.
+func Here(t testing.TB) *NS {
+	t.Helper()
+	h, err := vnetns.Get()
+	if err != nil {
+		t.Fatal("netns: this namespace:", err)
+	}
+	nl, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal("netns: open netlink:", err)
+	}
+	t.Cleanup(func() {
+		nl.Close()
+		_ = h.Close() // was only looked through
+	})
+	return &NS{Handle: h, NL: nl, t: t}
+}
+
 // create makes a namespace and leaves the calling goroutine where it was.
 func create() (vnetns.NsHandle, error) {
 	created := vnetns.None()

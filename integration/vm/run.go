@@ -28,7 +28,8 @@ type Job struct {
 	Build     []string      // programs of this module, by import path, that are built into the guest's PATH
 	CPUs      int           // 0: 1
 	MemoryMiB int           // 0: 512; 256 is enough for three radios and their daemons
-	Timeout   time.Duration // of the run, boot included, waiting for another guest not; 0: 10 min
+	Timeout   time.Duration // of the run in real time, boot included, waiting for another guest not; 0: 10 min
+	Virtual   bool          // the guest's time is its own, see the package comment
 	QEMU      []string      // more arguments of QEMU: devices
 }
 
@@ -133,10 +134,14 @@ func build(ctx context.Context, folder string, programs []string) error {
 
 // command is QEMU with everything, run by the loader that was fetched with it.
 func command(ctx context.Context, c cache, j Job, work string) *exec.Cmd {
+	threads := "multi"
+	if j.Virtual {
+		threads = "single" // instructions are counted by one thread
+	}
 	args := []string{
 		"--library-path", c.libraries(), filepath.Join(c.root(), "usr/bin/qemu-system-x86_64"),
 		"-L", filepath.Join(c.root(), "usr/share/seabios"), "-L", filepath.Join(c.root(), "usr/share/qemu"),
-		"-accel", "tcg,thread=multi,tb-size=256", "-M", "pc", "-cpu", "max",
+		"-accel", "tcg,tb-size=256,thread=" + threads, "-M", "pc", "-cpu", "max",
 		"-smp", strconv.Itoa(j.CPUs), "-m", strconv.Itoa(j.MemoryMiB),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-kernel", c.kernel(), "-initrd", filepath.Join(work, "initrd"),
@@ -145,6 +150,9 @@ func command(ctx context.Context, c cache, j Job, work string) *exec.Cmd {
 		"-serial", "file:" + consoleFile(work),
 		"-device", "virtio-serial-pci", "-chardev", "stdio,id=out,signal=off",
 		"-device", "virtserialport,chardev=out,name=" + boot.Port,
+	}
+	if j.Virtual {
+		args = append(args, "-icount", "shift=0,sleep=off", "-rtc", "clock=vm")
 	}
 	for _, share := range []struct{ tag, path, more string }{
 		{boot.HostTag, "/", ",readonly=on,multidevs=remap"},

@@ -26,7 +26,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const printedLines = 20_000
+const (
+	printedLines = 20_000
+	long         = 15 * time.Minute // of sleep; far more than a run may take
+)
 
 // inGuest is the guest's side of the tests.
 func inGuest(what string) int {
@@ -49,6 +52,11 @@ func inGuest(what string) int {
 	case "panic":
 		// Documentation/admin-guide/sysrq.rst: c crashes the kernel.
 		return fail(os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0))
+	case "sleep":
+		begin := time.Now()
+		time.Sleep(long)
+		fmt.Println(time.Since(begin).Round(time.Minute))
+		return 0
 	case "stay":
 		fmt.Println("staying")
 		select {}
@@ -156,6 +164,17 @@ func TestRunEnds(t *testing.T) {
 		}
 		wantNoQEMU(t)
 	})
+}
+
+// "With Job.Virtual its clocks skip what it sleeps."
+func TestRunVirtual(t *testing.T) {
+	j := job(t, "sleep")
+	j.Virtual = true
+	var out strings.Builder
+	code, err := run(t.Context(), t, j, &out)
+	if want := fmt.Sprintln(long); err != nil || code != 0 || out.String() != want {
+		t.Errorf("code %d, error %v; it slept %q, want %q", code, err, out.String(), want)
+	}
 }
 
 // A writerFunc is called with what is written, once it is something.

@@ -239,6 +239,28 @@ func TestSSIDOctets(t *testing.T) {
 	})
 }
 
+// W19: scan results of another network than the one that the interface is in. An access point
+// was given another name, and the kernel still lists it with the old one.
+func TestScanResultsOfTheOldName(t *testing.T) {
+	old, current := rawBSS{bssid: ap1, ssid: "old", mbm: -4000, seen: 1}, rawBSS{bssid: ap1, ssid: "new", mbm: -5000, seen: 2}
+	for name, tc := range map[string]struct {
+		told       string // of the connection
+		associated bool   // the list says which entry it is
+	}{"by the connection": {told: "new"}, "by the entry": {associated: true}, "by its age": {}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, station0(), nil, func(b *bed) {
+				b.seen(true)
+				b.kernel.change(func() {
+					b.wlan.ssid, current.associated = tc.told, tc.associated
+					b.wlan.bss = []rawBSS{old, current}
+				})
+				b.to(tc.told, unix.NL80211_CMD_CONNECT, attached(ap1, -50))
+				b.want("authorised " + ap1 + " new")
+			})
+		})
+	}
+}
+
 // "nothing is said of it before that sensor said that it is there"
 func TestLinkFollows(t *testing.T) {
 	inBubble(t, attached1("home", -50), func(f *fake, _ *Options) { f.unknown[wlan0] = true }, func(b *bed) {

@@ -17,6 +17,7 @@ import (
 
 // iface is what NL80211_CMD_NEW_INTERFACE says of an interface.
 type iface struct {
+	wiphy int    // the radio that it belongs to
 	index int    // 0: a wireless device without a network interface, such as a P2P device
 	name  string // arbitrary octets
 	typ   wifi.InterfaceType
@@ -129,7 +130,7 @@ func decodeInterface(data []byte) (i iface, generation uint32, err error) {
 	if err != nil {
 		return iface{}, 0, fmt.Errorf("interface: %w", err)
 	}
-	i = iface{index: list[0].Index, name: list[0].Name, typ: list[0].Type}
+	i = iface{wiphy: list[0].PHY, index: list[0].Index, name: list[0].Name, typ: list[0].Type}
 	err = attributes(data, func(ad *netlink.AttributeDecoder) error {
 		switch ad.Type() {
 		case unix.NL80211_ATTR_SSID:

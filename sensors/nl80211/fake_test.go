@@ -116,6 +116,7 @@ func (b *rawBSS) encode(generation uint32) []byte {
 
 // rawIface is an interface as the kernel has it.
 type rawIface struct {
+	wiphy int // the radio; each one's list has a generation
 	index int // 0: none, as of a P2P device
 	typ   wifi.InterfaceType
 	ssid  string
@@ -131,6 +132,7 @@ func (i *rawIface) encode(generation uint32) []byte {
 			ae.Uint32(unix.NL80211_ATTR_IFINDEX, uint32(i.index))
 			ae.String(unix.NL80211_ATTR_IFNAME, "wlan0")
 		}
+		ae.Uint32(unix.NL80211_ATTR_WIPHY, uint32(i.wiphy))
 		ae.Uint32(unix.NL80211_ATTR_IFTYPE, uint32(i.typ))
 		ae.Uint32(unix.NL80211_ATTR_GENERATION, generation)
 		if i.ssid != "" {
@@ -337,7 +339,7 @@ func (c *fakeConn) Execute(m genetlink.Message, _ uint16, flags netlink.HeaderFl
 		}
 		switch cmd {
 		case unix.NL80211_CMD_GET_INTERFACE:
-			list = append(list, i.encode(generation()))
+			list = append(list, i.encode(generation()+uint32(i.wiphy)))
 		case unix.NL80211_CMD_GET_STATION:
 			for n := range i.stations {
 				s := &i.stations[n]

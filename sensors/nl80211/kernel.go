@@ -67,20 +67,27 @@ func (k *kernel) request(cmd uint8, flags netlink.HeaderFlags, attrs func(*netli
 	return nil
 }
 
-// dump reads a list of one interface, or of all with index 0, and again where it changed
-// meanwhile.
+// dump reads a list of one interface, and again where it changed meanwhile.
 func dump[T any](k *kernel, cmd uint8, index int, decode func([]byte) (T, uint32, error)) ([]T, error) {
+	return dumpBy(k, cmd, index, decode, func(*T) int { return 0 })
+}
+
+// dumpBy is dump for a list whose parts have a generation each; part tells which one an entry
+// is of.
+func dumpBy[T any](k *kernel, cmd uint8, index int, decode func([]byte) (T, uint32, error), part func(*T) int) ([]T, error) {
 	for range dumpTries {
 		var out []T
-		var first mihf.Opt[uint32]
+		first := make(map[int]uint32)
 		torn := false
 		err := k.request(cmd, netlink.Dump, about(index), func(data []byte) error {
 			v, generation, err := decode(data)
 			if err != nil {
 				return err
 			}
-			torn = torn || first.Or(generation) != generation
-			first = mihf.Some(generation)
+			if before, known := first[part(&v)]; known && before != generation {
+				torn = true
+			}
+			first[part(&v)] = generation
 			out = append(out, v)
 			return nil
 		})
@@ -113,8 +120,9 @@ func about(index int) func(*netlink.AttributeEncoder) {
 	}
 }
 
+// interfaces lists all of them. Each radio's own list has a generation.
 func (k *kernel) interfaces() ([]iface, error) {
-	list, err := dump(k, unix.NL80211_CMD_GET_INTERFACE, 0, decodeInterface)
+	list, err := dumpBy(k, unix.NL80211_CMD_GET_INTERFACE, 0, decodeInterface, func(i *iface) int { return i.wiphy })
 	return list, wrap("read Wi-Fi interfaces", err)
 }
 

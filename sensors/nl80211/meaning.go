@@ -88,12 +88,14 @@ func (r *radio) meaning(rd *reading) attachment {
 }
 
 // network returns the name of the network that a point of attachment belongs to.
+// What the kernel says of the connection is certain; scan results may be those of a network
+// that the access point had before.
 func (r *radio) network(rd *reading, poa mihf.PoA) []byte {
-	if s := r.table.ssid(poa); s != nil {
-		return s
-	}
 	if rd.iface.ssid != nil {
 		return rd.iface.ssid
+	}
+	if s := r.table.ssid(poa); s != nil {
+		return s
 	}
 	if poa == r.now.poa {
 		return r.now.ssid

@@ -206,6 +206,18 @@ func TestTornDump(t *testing.T) {
 	})
 }
 
+// W16: the kernel's list of interfaces has a generation for each radio, and they differ once one
+// radio got or lost an interface. That is no change while it is read.
+func TestGenerationsOfRadios(t *testing.T) {
+	second := &rawIface{wiphy: 1, index: wlan0 + 1, typ: wifi.InterfaceTypeAP}
+	inBubble(t, attached1("home", -50), func(f *fake, _ *Options) { f.ifaces = append(f.ifaces, second) }, func(b *bed) {
+		b.want("starting", "authorised "+ap1+" home", "ok")
+		if n := b.sensor.count.torn.Load(); n != 0 {
+			b.Errorf("%d torn lists", n)
+		}
+	})
+}
+
 // W03: what cannot be read costs its message, and is counted.
 func TestMalformed(t *testing.T) {
 	inBubble(t, attached1("home", -50), func(f *fake, _ *Options) {

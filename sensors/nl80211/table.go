@@ -110,14 +110,27 @@ func (t *table) serving() bssInfo {
 	return bssInfo{}
 }
 
-// ssid returns the network of an access point or multi-link device; nil if not known.
+// ssid returns the network of an access point or multi-link device; nil if not known. The
+// kernel may list one several times, for it keeps what an access point was before: then the
+// entry that the interface is associated with counts, else the one heard last.
 func (t *table) ssid(poa mihf.PoA) []byte {
+	var best *bssInfo
 	for i := range t.list {
-		if b := &t.list[i]; b.ssid != nil && (b.bssid == poa || b.mld == poa) {
+		b := &t.list[i]
+		if b.ssid == nil || (b.bssid != poa && b.mld != poa) {
+			continue
+		}
+		if b.associated {
 			return b.ssid
 		}
+		if best == nil || b.at(t.readAt) > best.at(t.readAt) {
+			best = b
+		}
 	}
-	return nil
+	if best == nil {
+		return nil
+	}
+	return best.ssid
 }
 
 func parseAddress(poa mihf.PoA) ([]byte, error) { return net.ParseMAC(string(poa)) }

@@ -18,7 +18,8 @@ const (
 const (
 	JobFile    = "job.json"
 	ResultFile = "result.json"
-	Bin        = "bin" // programs that were built for the guest
+	Bin        = "bin"      // programs that were built for the guest
+	Programs   = "/run/bin" // where the guest has them, in memory
 )
 
 // A Job is what the guest is to do.

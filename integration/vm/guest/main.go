@@ -132,7 +132,7 @@ func run(job boot.Job) (code int, err error) {
 // environment, and makes that this process's own, by which the program is found.
 func withPath(env []string) ([]string, error) {
 	var path strings.Builder
-	path.WriteString(filepath.Join(boot.JobDir, boot.Bin) + ":")
+	path.WriteString(boot.Programs + ":")
 	for _, v := range env {
 		if old, ok := strings.CutPrefix(v, "PATH="); ok {
 			path.WriteString(old + ":")

@@ -83,6 +83,9 @@ func mountRoot() error {
 	if err := unix.Sethostname([]byte("guest")); err != nil {
 		return fmt.Errorf("the host name: %w", err)
 	}
+	if err := os.CopyFS(boot.Programs, os.DirFS(filepath.Join(boot.JobDir, boot.Bin))); err != nil {
+		return fmt.Errorf("the programs: %w", err)
+	}
 	return loopbackUp()
 }
 

@@ -14,8 +14,8 @@ import (
 func TestFade(t *testing.T) {
 	b := start(t)
 	b.Join(station, ap1, medium.Steady(-50))
-	b.accessPoint(ap1, 1)
-	b.supplicant()
+	b.accessPoint(ap1, 1, network{})
+	b.supplicant(network{})
 	b.associate()
 
 	got := b.listen(station)

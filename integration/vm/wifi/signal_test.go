@@ -5,30 +5,36 @@ import (
 	"time"
 
 	"mihf.dev/integration/vm/medium"
+	"mihf.dev/mihf"
 )
 
 // "Signal read = signal set, within 1 dB and one polling interval, for every dBm from -20 to
-// -95 (loss model off)." Here it is the kernel's reading; TestWalk has the daemon's.
+// -95 (loss model off)", by the daemon over each front: the far interval is 1 s, the near one
+// 100 ms, and beacons come every 102 ms.
 func TestSignal(t *testing.T) {
-	b := start(t)
-	b.Join(station, ap1, medium.Steady(-50))
-	b.accessPoint(ap1, 1)
-	b.supplicant()
-	b.associate()
-
-	worst := time.Duration(0)
+	d := start(t).daemon()
+	d.attach(-50, network{})
+	worst := make([]time.Duration, len(d.fronts))
 	for set := -20; set >= -95; set-- {
-		at := time.Now()
-		b.Join(station, ap1, medium.Steady(set))
-		b.eventually("the signal that was set", func() bool {
-			info := b.associated()
-			if info == nil {
-				t.Fatalf("the association is gone at %d dBm", set)
+		d.Join(station, ap1, medium.Steady(set))
+		begin := time.Now()
+		for i, w := range d.fronts {
+			d.eventually("the signal that was set", func() bool {
+				s, err := w.client.Parameters(t.Context(), d.link)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rssi, known := s.Values.Get(mihf.ParamRSSI)
+				return known && rssi == float64(set)
+			})
+			took := time.Since(begin)
+			worst[i] = max(worst[i], took)
+			const interval, beacon, slack = time.Second, 103 * time.Millisecond, 150 * time.Millisecond
+			if took > interval+beacon+slack {
+				t.Errorf("%s: %d dBm was read after %v", w.name, set, took)
 			}
-			return info.Signal == set
-		})
-		worst = max(worst, time.Since(at))
+		}
 	}
-	// Beacons come every 102 ms; what is more is the emulation's.
 	t.Logf("the longest that a reading took: %v", worst)
+	d.never(mihf.LinkDown)
 }
