@@ -26,6 +26,7 @@ type Job struct {
 	Dir       string        // where it starts; "": the caller's
 	Modules   [][]string    // kernel modules to load first: name, parameters
 	Build     []string      // programs of this module, by import path, that are built into the guest's PATH
+	Preload   []string      // programs that a virtual guest reads into memory first, beside that of Args
 	CPUs      int           // 0: 1
 	MemoryMiB int           // 0: 512; 256 is enough for three radios and their daemons
 	Timeout   time.Duration // of the run in real time, boot included, waiting for another guest not; 0: 10 min
@@ -54,6 +55,14 @@ func (j Job) withDefaults() (Job, error) {
 		j.Timeout = 10 * time.Minute
 	}
 	return j, nil
+}
+
+// preload lists what is read into memory before the program starts.
+func (j Job) preload() []string {
+	if !j.Virtual {
+		return nil
+	}
+	return append([]string{j.Args[0]}, j.Preload...)
 }
 
 // Run runs a job in a guest, writes what it prints to out, and returns its exit code. The
@@ -107,7 +116,7 @@ func prepare(ctx context.Context, c cache, j Job, work string) error {
 	if err := os.WriteFile(filepath.Join(work, "initrd"), initrd, 0o600); err != nil {
 		return fmt.Errorf("vm: %w", err)
 	}
-	job, err := json.Marshal(boot.Job{Args: j.Args, Env: append(j.Env, guestVar+"=1"), Dir: j.Dir, Modules: j.Modules})
+	job, err := json.Marshal(boot.Job{Args: j.Args, Env: append(j.Env, guestVar+"=1"), Dir: j.Dir, Modules: j.Modules, Preload: j.preload()})
 	if err != nil {
 		return fmt.Errorf("vm: the job: %w", err)
 	}

@@ -28,6 +28,7 @@ type Job struct {
 	Env     []string   // KEY=value
 	Dir     string     // where it starts
 	Modules [][]string // kernel modules to load first: name, parameters
+	Preload []string   // programs to read into memory first
 }
 
 // A Result is how it went.

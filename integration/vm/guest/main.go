@@ -50,6 +50,14 @@ func work() boot.Result {
 			return boot.Result{Error: fmt.Sprintf("load module %v: %v\n%s", module, err, out)}
 		}
 	}
+	if job.Env, err = searchPath(job.Env); err != nil {
+		return boot.Result{Error: err.Error()}
+	}
+	for _, program := range job.Preload {
+		if err := preload(program); err != nil {
+			return boot.Result{Error: err.Error()}
+		}
+	}
 	code, err := run(job)
 	if err != nil {
 		return boot.Result{Error: err.Error()}
@@ -93,10 +101,6 @@ func run(job boot.Job) (code int, err error) {
 	if err := os.Chdir(job.Dir); err != nil {
 		return 0, fmt.Errorf("the program's folder: %w", err)
 	}
-	env, err := withPath(job.Env)
-	if err != nil {
-		return 0, err
-	}
 	path, err := exec.LookPath(job.Args[0])
 	if err != nil {
 		return 0, fmt.Errorf("the program: %w", err)
@@ -105,7 +109,7 @@ func run(job boot.Job) (code int, err error) {
 	if err != nil {
 		return 0, fmt.Errorf("the program's input: %w", err)
 	}
-	p, err := os.StartProcess(path, job.Args, &os.ProcAttr{Env: env, Files: []*os.File{null, out, out}})
+	p, err := os.StartProcess(path, job.Args, &os.ProcAttr{Env: job.Env, Files: []*os.File{null, out, out}})
 	if err != nil {
 		return 0, fmt.Errorf("start the program: %w", err)
 	}
@@ -128,9 +132,9 @@ func run(job boot.Job) (code int, err error) {
 	}
 }
 
-// withPath puts what was built for the guest, and what was fetched for it, into the PATH of an
+// searchPath puts what was built for the guest, and what was fetched for it, into the PATH of an
 // environment, and makes that this process's own, by which the program is found.
-func withPath(env []string) ([]string, error) {
+func searchPath(env []string) ([]string, error) {
 	var path strings.Builder
 	path.WriteString(boot.Programs + ":")
 	for _, v := range env {

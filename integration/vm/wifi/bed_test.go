@@ -21,9 +21,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if vm.InGuest() {
+		if err := warm(); err != nil {
+			fmt.Println("warm up:", err)
+			os.Exit(1)
+		}
+	}
 	vm.Main(m, vm.Job{
 		Modules: [][]string{{"mac80211_hwsim", fmt.Sprintf("radios=%d", radios)}, {"bridge"}},
 		Build:   []string{"mihf.dev/cmd/mihfd"},
+		Preload: []string{"mihfd", "dbus-daemon", "hostapd", "wpa_supplicant", "wpa_cli"},
 		Virtual: true,
 	})
 }
