@@ -82,6 +82,9 @@ type Config struct {
 	DataChecksum bool
 	// NoFreeze leaves the Freeze extension out; a freeze is then of this end alone.
 	NoFreeze bool
+	// Hello goes on each Request, or Response, for the program at the other end: see
+	// [Conn.PeerHello]. At most 64 bytes; none: no option.
+	Hello []byte
 	// MaxFreeze is how long a freeze can last, whoever asked for it: then it ends, to
 	// recovery. Default 60 s.
 	MaxFreeze time.Duration
@@ -135,11 +138,15 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("dccp: sequence window %d is not within %d to 2^46-1", c.SequenceWindow, minWindow)
 	case c.Coverage > 15 || c.MinCoverage > 15:
 		return c, errors.New("dccp: checksum coverage is not within 0 to 15")
+	case len(c.Hello) > maxHello:
+		return c, fmt.Errorf("dccp: hello of %d bytes is longer than %d", len(c.Hello), maxHello)
 	case c.Service == ServiceInvalid:
 		return c, fmt.Errorf("dccp: %v is no service code", c.Service)
 	}
 	return c, nil
 }
+
+const maxHello = 64
 
 // minMTU leaves room for the handshake, and for Acks with something to tell.
 const minMTU = 548
@@ -185,6 +192,7 @@ type Conn struct {
 	repeatDue bool // a Request, CloseReq or Close is
 	respond   bool // a Response is due
 	cookies   []byte
+	hello     []byte // the peer's
 	ndp       uint64 // packets without data just sent
 	slow      bool   // the application asked for Slow Receiver
 
@@ -383,6 +391,9 @@ func (c *Conn) CCIDs() (tx, rx uint8) {
 
 // Service returns the service code.
 func (c *Conn) Service() ServiceCode { return c.cfg.Service }
+
+// PeerHello returns the Hello of the peer, nil where it sent none.
+func (c *Conn) PeerHello() []byte { return c.hello }
 
 // SlowReceiver asks the peer not to send faster, for as long as on is set (section 11.6).
 func (c *Conn) SlowReceiver(on bool) { c.slow = on }

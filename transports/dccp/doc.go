@@ -36,6 +36,8 @@
 // of CCID 3 that go with it are 129 (Restoring) and 130 (Probing) on data, and 195
 // (Unfrozen) on feedback.
 //
+// Option 122 carries Config.Hello on Requests and Responses.
+//
 // # Limits
 //
 // Endpoints are not ECN-capable and say so. Data on Requests and Responses is neither

@@ -26,6 +26,7 @@ const (
 	optDataChecksum  = 44
 	optFreeze        = 120
 	optUnfreeze      = 121
+	optHello         = 122
 	// Of CCID 3 from here.
 	optRestoring     = 129
 	optProbing       = 130

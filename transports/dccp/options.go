@@ -143,6 +143,10 @@ func (c *Conn) takeOption(now mihf.Time, o *Option, p *Packet, a *arrival) outco
 				a.elapsed = d
 			}
 		}
+	case optHello:
+		if ok = p.Type <= TypeResponse && len(o.Data) <= maxHello; ok && c.hello == nil {
+			c.hello = append([]byte{}, o.Data...)
+		}
 	case optDataChecksum:
 		if ok = len(o.Data) == 4; ok {
 			a.checked, a.crc = true, binary.BigEndian.Uint32(o.Data)

@@ -310,6 +310,9 @@ func (c *Conn) appendOptions(now mihf.Time, dst []byte, typ Type) []byte {
 	if typ == TypeData {
 		return dst
 	}
+	if typ <= TypeResponse && len(c.cfg.Hello) > 0 {
+		dst = appendOption(dst, optHello, c.cfg.Hello...)
+	}
 	dst = c.feat.append(dst, c.gss, typ.HasAck())
 	if !typ.HasAck() {
 		return dst

@@ -2,6 +2,7 @@ package dccpnet
 
 import (
 	"context"
+	"crypto/ecdh"
 	"errors"
 	"fmt"
 	"io"
@@ -40,6 +41,13 @@ type Conn struct {
 	ended    error
 	unsent   uint64
 	overflow uint64
+
+	own       *ecdh.PrivateKey // until the key is agreed
+	hello     []byte           // ours, of a client
+	move      rebinding
+	moves     RebindStats
+	active    mihf.Time // when something was last sent
+	lastReset mihf.Time // when a Reset was last passed over
 }
 
 var _ net.Conn = (*Conn)(nil)
@@ -51,6 +59,7 @@ func newConn(e *Endpoint, engine *dccp.Conn, k key) *Conn {
 		opened: make(chan struct{}), done: make(chan struct{}),
 	}
 	c.in.most, c.out.most = e.opts.ReceiveQueue, e.opts.SendQueue
+	c.own = e.private
 	return c
 }
 
@@ -65,6 +74,9 @@ func signal(ch chan struct{}) {
 func (c *Conn) receive(now mihf.Time, b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forgotten(now, b) {
+		return
+	}
 	data, ok := c.engine.Receive(now, b)
 	if !ok {
 		return
@@ -95,6 +107,7 @@ func (c *Conn) turnLocked(now mihf.Time) {
 	if c.engine.Next().Due(now) {
 		c.engine.Advance(now)
 	}
+	c.turnMove(now)
 	c.flush(now)
 	if c.closing && c.out.n == 0 {
 		c.engine.Close(now)
@@ -103,6 +116,7 @@ func (c *Conn) turnLocked(now mihf.Time) {
 	if s := c.engine.State(); !c.isOpen && s >= dccp.StatePartOpen && s <= dccp.StateClosing {
 		c.isOpen = true
 		close(c.opened)
+		c.agree(c.waiting)
 		c.end.settled(c)
 	}
 	if c.engine.Done() {
@@ -137,6 +151,7 @@ func (c *Conn) flush(now mihf.Time) {
 		if len(b.lengths) == 0 {
 			break
 		}
+		c.mayBeForgotten(now)
 		c.write(b)
 	}
 	if freed {
@@ -173,7 +188,7 @@ const minMTU = 548
 
 // arm sets the timer to what the engine waits for.
 func (c *Conn) arm(now mihf.Time) {
-	next := c.engine.Next()
+	next := mihf.Sooner(c.engine.Next(), c.move.next)
 	if next == c.due && c.timer != nil {
 		return
 	}
@@ -210,6 +225,7 @@ func (c *Conn) finish(now mihf.Time) {
 		c.timer.Stop()
 	}
 	c.out.drain()
+	c.move.endMove(net.ErrClosed)
 	c.end.forget(c, now)
 	close(c.done)
 }

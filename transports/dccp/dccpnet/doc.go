@@ -17,10 +17,18 @@
 //   - A listener holds at most Options.HalfOpen connections whose handshake is not done;
 //     beyond that, Requests are answered with cookies and kept nowhere. It holds at most
 //     Options.Backlog that nobody has accepted; more are refused.
+//   - A connection goes on from another address of either end, where both ends know how:
+//     by [Conn.Rebind], or by itself where a NAT has another way for it. The new address is
+//     not sent to before it has answered a challenge, and only who holds the key that the
+//     ends agreed on at set-up, by X25519, can move a connection. What comes of a move that
+//     is not genuine is nothing; an answer is never longer than what it answers.
 //   - Packets that cannot be sent are counted, and taken by congestion control as lost;
 //     that an address or route is gone ends no connection.
 //
 // # Limits
+//
+// Who sits on the path during the set-up can take a connection over, as he can without
+// rebinding: the key is agreed on, not certified.
 //
 // All methods may be called from any goroutine. Packets of one connection are sent in
 // order, under its lock. Deadlines are of the process's time; freezes and timers of the

@@ -2,6 +2,7 @@ package dccpnet
 
 import (
 	"context"
+	"crypto/ecdh"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -36,12 +37,14 @@ type Endpoint struct {
 	opts    Options
 	clock   clock.Clock
 	secret  [32]byte
-	single  bool // made for one connection, with which it ends
+	private *ecdh.PrivateKey // nil: no rebinding
+	single  bool             // made for one connection, with which it ends
 	accept  chan *Conn
 	dirty   []*Conn // got packets in this batch; the reader's
 
 	mu       sync.Mutex // guards the following
 	conns    map[key]*Conn
+	ids      map[[8]byte]*Conn // by what moves call them
 	quiet    map[key]mihf.Time // tuples in TIMEWAIT, until when
 	stray    *dccp.Listener
 	half     int // connections whose handshake is not done
@@ -62,13 +65,19 @@ type EndpointStats struct {
 func newEndpoint(carrier Carrier, o Options, listens bool) (*Endpoint, error) {
 	e := &Endpoint{
 		carrier: carrier, opts: o.withDefaults(), clock: clock.Process(), listens: listens,
-		conns: make(map[key]*Conn), quiet: make(map[key]mihf.Time), finished: make(chan struct{}),
+		conns: make(map[key]*Conn), ids: make(map[[8]byte]*Conn), quiet: make(map[key]mihf.Time), finished: make(chan struct{}),
 	}
 	e.accept = make(chan *Conn, e.opts.Backlog)
 	if _, err := rand.Read(e.secret[:]); err != nil {
 		return nil, fmt.Errorf("dccp: no secret for sequence numbers: %w", err)
 	}
 	var err error
+	if !o.NoRebind {
+		if e.private, err = newKey(); err != nil {
+			return nil, fmt.Errorf("dccp: no key for rebinding: %w", err)
+		}
+		e.opts.Conn.Hello = e.private.PublicKey().Bytes()
+	}
 	e.stray, err = dccp.NewListener(dccp.ListenerConfig{
 		Conn: e.fit(e.opts.Conn, e.carrier.LocalAddr()), Services: e.opts.Services,
 		Port: e.opts.Conn.SrcPort, Closed: !listens, Secret: e.secret,
@@ -115,6 +124,10 @@ func (e *Endpoint) take(from netip.AddrPort, b []byte) {
 	if len(b) < shortest {
 		return
 	}
+	if isMove(b) {
+		e.takeMove(from, b)
+		return
+	}
 	k := key{from, binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint16(b)}
 	e.mu.Lock()
 	c := e.conns[k]
@@ -146,6 +159,59 @@ func (e *Endpoint) pause() {
 		e.dirty[i] = nil
 	}
 	e.dirty = e.dirty[:0]
+}
+
+// takeMove hands a move to the connection that it names.
+func (e *Endpoint) takeMove(from netip.AddrPort, b []byte) {
+	e.mu.Lock()
+	c := e.ids[parseMove(b).id]
+	e.mu.Unlock()
+	if c != nil {
+		c.takeMove(e.now(), e, from, b)
+	}
+}
+
+// name lets moves with the id find a connection.
+func (e *Endpoint) name(c *Conn, id [8]byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ids[id] = c
+}
+
+func (e *Endpoint) unname(id [8]byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.ids, id)
+}
+
+// rename takes that a connection's peer has another address.
+func (e *Endpoint) rename(c *Conn, old key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conns[old] == c {
+		delete(e.conns, old)
+	}
+	e.conns[c.key] = c
+}
+
+// adopt takes over a connection from another endpoint.
+func (e *Endpoint) adopt(c *Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.conns[c.key] = c
+}
+
+// part gives a connection away; with it goes an endpoint that was made for it.
+func (e *Endpoint) part(c *Conn) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.conns[c.key] == c {
+		delete(e.conns, c.key)
+	}
+	delete(e.ids, c.move.mine)
+	if e.single {
+		_ = e.carrier.Close() // its reader ends by that
+	}
 }
 
 // takeStray answers a packet of no connection, or makes one of it.
@@ -201,6 +267,7 @@ func (e *Endpoint) forget(c *Conn, now mihf.Time) {
 	if e.conns[c.key] == c {
 		delete(e.conns, c.key)
 	}
+	delete(e.ids, c.move.mine)
 	if c.waiting {
 		e.half--
 	}
@@ -328,11 +395,19 @@ func (e *Endpoint) connectTo(remote netip.AddrPort, port uint16) (*Conn, error) 
 	}
 	cfg.SrcPort = k.localPort
 	t := dccp.Tuple{Local: e.carrier.LocalAddr(), Remote: remote, LocalPort: k.localPort, RemotePort: k.remotePort}
+	var own []byte
+	if e.private != nil {
+		if own, err = hello(e.private); err != nil {
+			return nil, err
+		}
+		cfg.Hello = own
+	}
 	engine, err := dccp.NewClient(cfg, dccp.InitialSeq(e.secret, t, e.now()))
 	if err != nil {
 		return nil, err
 	}
 	c := newConn(e, engine, k)
+	c.hello = own
 	e.conns[k] = c
 	return c, nil
 }

@@ -44,6 +44,7 @@ func (c *Conn) Frozen() bool {
 // Stats are the counters of a connection.
 type Stats struct {
 	dccp.Stats
+	RebindStats
 	Unsent   uint64 // packets that could not be sent
 	Overflow uint64 // datagrams that found the receive queue full
 	Waiting  int    // datagrams in the send queue
@@ -53,7 +54,7 @@ type Stats struct {
 func (c *Conn) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Stats: c.engine.Stats(), Unsent: c.unsent, Overflow: c.overflow, Waiting: c.out.n}
+	return Stats{Stats: c.engine.Stats(), RebindStats: c.moves, Unsent: c.unsent, Overflow: c.overflow, Waiting: c.out.n}
 }
 
 // MaxData returns the longest datagram that can be written, in bytes. It changes with the

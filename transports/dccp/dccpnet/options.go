@@ -21,6 +21,10 @@ type Options struct {
 	// PathMTU is the longest IP packet in bytes; 1,500. It lowers Conn.MTU.
 	PathMTU int
 
+	// NoRebind leaves the agreement on a key out, and with it the ability to follow the
+	// peer to another address.
+	NoRebind bool
+
 	ReceiveQueue int           // datagrams that wait to be read, a connection; 512
 	SendQueue    int           // datagrams that wait to be sent, a connection; 256
 	Backlog      int           // connections that wait to be accepted; 256

@@ -37,6 +37,16 @@ func DialFrom(ctx context.Context, local, remote netip.AddrPort, o dccpnet.Optio
 	return dccpnet.Dial(ctx, s, remote, o)
 }
 
+// Rebind moves this end of a connection to another local address, of which the port may
+// be 0, and waits until the peer has followed. The old address may be gone already.
+func Rebind(ctx context.Context, c *dccpnet.Conn, local netip.AddrPort) error {
+	s, err := open(ctx, local)
+	if err != nil {
+		return err
+	}
+	return c.Rebind(ctx, s)
+}
+
 // NewDialer returns a dialer for connections that share one socket at a local address,
 // of which the port may be 0.
 func NewDialer(local string, o dccpnet.Options) (*dccpnet.Dialer, error) {
