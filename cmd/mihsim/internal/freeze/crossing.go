@@ -28,8 +28,9 @@ type crossing struct {
 	at       time.Duration // of the break
 	outage   time.Duration
 	variant  variant
-	target   float64 // rate to be reached, bytes/s
-	record   bool    // keep the allowed rate over time
+	target   float64       // rate to be reached, bytes/s
+	limit    time.Duration // from the reconnection, to reach it
+	record   bool          // keep the allowed rate over time
 }
 
 // An outcome is what came of it. Times are in seconds from the reconnection.
@@ -60,13 +61,10 @@ type watcher struct {
 func (p *parameters) cross(seed uint64, c crossing) outcome {
 	s := sim.New(seed)
 	x := p.path(s, c.from)
-	f := sim.NewTFRCFlow(s, p.flow(1), x.forward, x.back)
+	f := sim.NewTFRCFlow(s, p.flow(), x.forward, x.back)
 	w := watch(p, s, x, f, c)
 	f.Start(0)
-	s.Run(w.back + seconds(p.Handover.DeliveredSeconds))
-	for limit := w.back + seconds(p.Handover.WastedLimitSeconds); math.IsNaN(w.out.restored) && s.Elapsed() < limit; {
-		s.Run(s.Elapsed() + time.Second)
-	}
+	w.run()
 	return w.end()
 }
 
@@ -86,28 +84,44 @@ func watch(p *parameters, s *sim.Sim, x path, f *sim.TFRCFlow, c crossing) *watc
 		w.timer = f.LastFeedback()
 		w.changed(w.back)
 	})
-	if c.variant != plain {
-		w.freeze()
-		s.At(w.back+seconds(p.Handover.UnfreezeSeconds), func() {
-			f.Unfreeze(p.thaw(c.to, c.variant == frozenLCI))
-		})
-	}
+	p.tell(s, f, c)
 	return w
 }
 
-// freeze stops the flow when the time to the break is one of its round-trip times, by the last
-// sample or smoothed, whichever is longer.
-func (w *watcher) freeze() {
+// tell freezes the flow when the time to the break is one of its round-trip times, by the last
+// sample or smoothed, whichever is longer, and thaws it shortly after the link is back.
+func (p *parameters) tell(s *sim.Sim, f *sim.TFRCFlow, c crossing) {
+	if c.variant == plain {
+		return
+	}
 	var look *sim.Timer
-	look = w.s.Timer(func(now mihf.Time) {
-		lead := max(w.flow.RTT(), w.flow.Sender.RTT())
-		if sim.Since(now)+lead < w.c.at {
+	look = s.Timer(func(now mihf.Time) {
+		if lead := max(f.RTT(), f.Sender.RTT()); sim.Since(now)+lead < c.at {
 			look.Set(now.Add(time.Millisecond))
 			return
 		}
-		w.flow.Freeze(w.c.outage + time.Minute)
+		f.Freeze(c.outage + time.Minute)
 	})
-	look.Set(sim.Moment(w.c.at - min(w.c.at, 10*time.Second)))
+	look.Set(sim.Moment(c.at - min(c.at, 10*time.Second)))
+	s.At(c.at+c.outage+seconds(p.Handover.UnfreezeSeconds), func() { f.Unfreeze(p.thaw(c.to, c.variant == frozenLCI)) })
+}
+
+// run lets time pass until all is measured.
+func (w *watcher) run() {
+	w.s.Run(w.back + seconds(w.p.Handover.DeliveredSeconds))
+	for w.open() {
+		w.s.Run(w.s.Elapsed() + time.Second)
+	}
+}
+
+// longest is how long after the reconnection a first packet is waited for: longer than the
+// slowest sender waits, which sends one in 64 s.
+const longest = 130 * time.Second
+
+// open reports whether something is still waited for.
+func (w *watcher) open() bool {
+	since := w.s.Elapsed() - w.back
+	return (math.IsNaN(w.out.restored) && since < w.c.limit) || (math.IsNaN(w.out.first) && since < longest)
 }
 
 func (w *watcher) arrived(since time.Duration) {
@@ -136,16 +150,14 @@ func (w *watcher) changed(at time.Duration) {
 	}
 	w.waste(at)
 	w.rate = rate
-	limit := w.back + seconds(w.p.Handover.WastedLimitSeconds)
-	if at <= limit && rate >= w.p.Handover.Restored*w.c.target {
+	if at <= w.back+w.c.limit && rate >= w.p.Handover.Restored*w.c.target {
 		w.out.restored = (at - w.back).Seconds()
 	}
 }
 
 // waste adds what could have been sent since the last change.
 func (w *watcher) waste(at time.Duration) {
-	limit := w.back + seconds(w.p.Handover.WastedLimitSeconds)
-	from, to := max(w.moved, w.back), min(at, limit)
+	from, to := max(w.moved, w.back), min(at, w.back+w.c.limit)
 	if to > from {
 		w.out.wasted += (w.c.target - w.rate) * (to - from).Seconds() / float64(w.p.TFRC.SegmentBytes)
 	}

@@ -10,12 +10,19 @@ import (
 	"mihf.dev/cmd/mihsim/internal/experiment"
 )
 
+// parametersForTest are those of the experiments, with less time to settle and to measure.
 func parametersForTest(t *testing.T) *parameters {
 	t.Helper()
 	p, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i := range p.Technology {
+		p.Technology[i].SettleSeconds /= 4
+	}
+	p.Handover.MeasuredSeconds = 15
+	p.Fairness.SettleSeconds, p.Fairness.AveragedSeconds = 10, 20
+	p.QoE.VisitSeconds = 20
 	return p
 }
 
@@ -110,7 +117,7 @@ func TestCrossingIsDeterministic(t *testing.T) {
 // restored at 5 s.
 func TestWaste(t *testing.T) {
 	p := parametersForTest(t)
-	w := &watcher{p: p, c: crossing{target: 100 * 500}, back: 10 * time.Second}
+	w := &watcher{p: p, c: crossing{target: 100 * 500, limit: 45 * time.Second}, back: 10 * time.Second}
 	w.out.restored = math.NaN()
 	for at, rate := range []float64{0, 0, 50, 50, 90} {
 		w.waste(w.back + time.Duration(at)*time.Second)

@@ -39,6 +39,7 @@ func (p *parameters) crossingOf(seed uint64, from, to int, v variant, all []stat
 		at:     seconds(p.Technology[from].SettleSeconds + jitter),
 		outage: seconds(p.Handover.BindingSeconds + all[to].rtt),
 		target: all[to].rate,
+		limit:  seconds(p.Handover.WastedLimitSeconds),
 	}
 }
 
@@ -156,15 +157,7 @@ func (p *parameters) handoverClaims(pairs []*pair) []experiment.Claim {
 	for _, names := range [][2]string{{"UMTS", "802.11b"}, {"802.11g", "802.16"}} {
 		claims = append(claims, p.pathological(p.find(pairs, names[0], names[1])))
 	}
-	b := p.find(pairs, "802.11b", "802.11b")
-	t := p.summary(b.runs[plain])
-	return append(claims, experiment.Claim{
-		Name:  "TFRC between 802.11b cells: restart and restored rate",
-		Paper: "restarts 100 ms after the address is configured, restored after 500 ms (figure 3)",
-		Ours:  fmt.Sprintf("first packet after %.0f ms, 95 %% of the rate after %.0f ms", t.first*1000, t.restored*1000),
-		Holds: t.first >= 0.02 && t.first <= 0.3 && t.restored >= 0.25 && t.restored <= 1,
-		Note:  "holds within a factor of two to five of the restart and two of the rate: the paper's radio and binding are not simulated here",
-	})
+	return append(claims, restartClaim(p.summary(p.find(pairs, "802.11b", "802.11b").runs[plain])))
 }
 
 func (p *parameters) nothingLost(pairs []*pair) experiment.Claim {

@@ -107,10 +107,10 @@ func (p *parameters) variant() (tfrc.Variant, error) {
 }
 
 // flow describes a TFRC flow.
-func (p *parameters) flow(number int) sim.TFRCConfig {
+func (p *parameters) flow() sim.TFRCConfig {
 	v, _ := p.variant() // load has checked it
 	return sim.TFRCConfig{
-		Flow: number, SegmentBytes: p.TFRC.SegmentBytes, HeaderBytes: p.TFRC.HeaderBytes, FeedbackBytes: p.TFRC.FeedbackBytes,
+		Flow: 1, SegmentBytes: p.TFRC.SegmentBytes, HeaderBytes: p.TFRC.HeaderBytes, FeedbackBytes: p.TFRC.FeedbackBytes,
 		Sender: tfrc.SenderConfig{
 			Variant: v, NoOscillationReduction: !p.TFRC.OscillationReduction, Granularity: seconds(p.TFRC.GranularitySeconds),
 		},

@@ -20,7 +20,7 @@ type stationary struct {
 func (p *parameters) stationaryRun(seed uint64, t technology) stationary {
 	s := sim.New(seed)
 	x := p.path(s, t)
-	f := sim.NewTFRCFlow(s, p.flow(1), x.forward, x.back)
+	f := sim.NewTFRCFlow(s, p.flow(), x.forward, x.back)
 	from, length := seconds(t.SettleSeconds), seconds(p.Handover.MeasuredSeconds)
 	var allowed, rtt, loss []float64
 	packets := 0
