@@ -218,5 +218,6 @@ type Status struct {
 	Links       int
 	Predictor   string
 	Sensors     []SensorCondition
+	Fronts      []SensorCondition // those that need something outside: a bus, a server
 	Counters    []CounterValue
 }

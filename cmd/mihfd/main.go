@@ -88,6 +88,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	if f.NArg() > 0 {
 		err := fmt.Errorf("unexpected argument %q", f.Arg(0))
 		say(stderr, "mihfd:", err)
+		say(stderr, `the daemon takes flags only: "mihfd -help" names them; what asks a running one is mihctl`)
 		return o, err
 	}
 	return o, nil
@@ -117,10 +118,7 @@ func load(named string, p config.Paths) (cfg config.Config, file string, err err
 	if err != nil {
 		return cfg, file, err
 	}
-	if err = wiring.Check(&cfg); err != nil {
-		err = fmt.Errorf("%s: %w", file, err)
-	}
-	return cfg, file, err
+	return cfg, file, config.Locate(file, wiring.Check(&cfg))
 }
 
 // check says whether the daemon would start with the configuration.

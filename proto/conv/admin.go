@@ -16,7 +16,7 @@ func EncodeStatus(s *mihf.Status) *mihv1.StatusResponse {
 	return &mihv1.StatusResponse{
 		Version: text(s.Version), Node: text(s.Node), BootId: bootID(s.Boot), Uptime: durationpb.New(s.Uptime), Sequence: s.Sequence,
 		Subscribers: count(s.Subscribers), Flows: count(s.Flows), Links: count(s.Links), Predictor: text(s.Predictor),
-		Sensors: each(s.Sensors, encodeCondition),
+		Sensors: each(s.Sensors, encodeCondition), Fronts: each(s.Fronts, encodeCondition),
 		Counters: each(s.Counters, func(c *mihf.CounterValue) *mihv1.Counter {
 			return &mihv1.Counter{Name: text(c.Name), Value: c.Value}
 		}),
@@ -29,7 +29,7 @@ func DecodeStatus(p *mihv1.StatusResponse) (mihf.Status, error) {
 	return mihf.Status{
 		Version: p.GetVersion(), Node: mihf.NodeID(p.GetNode()), Boot: r.boot(p.GetBootId()), Uptime: r.long("uptime", p.GetUptime()),
 		Sequence: p.GetSequence(), Subscribers: int(p.GetSubscribers()), Flows: int(p.GetFlows()), Links: int(p.GetLinks()), Predictor: p.GetPredictor(),
-		Sensors: list(r, "sensors", p.GetSensors(), r.condition),
+		Sensors: list(r, "sensors", p.GetSensors(), r.condition), Fronts: list(r, "fronts", p.GetFronts(), r.condition),
 		Counters: list(r, "counters", p.GetCounters(), func(c *mihv1.Counter) mihf.CounterValue {
 			return mihf.CounterValue{Name: c.GetName(), Value: c.GetValue()}
 		}),

@@ -141,6 +141,7 @@ func TestRoundTripRequests(t *testing.T) {
 		want := mihf.Status{
 			Version: "1", Node: "n", Boot: 7, Uptime: time.Hour, Sequence: 9, Subscribers: 1, Flows: 2, Links: 3, Predictor: "p",
 			Sensors:  []mihf.SensorCondition{{Sensor: "rtnl", Condition: mihf.ConditionOK}},
+			Fronts:   []mihf.SensorCondition{{Sensor: "nats", Condition: mihf.ConditionDegraded, Text: "away"}},
 			Counters: []mihf.CounterValue{{Name: "mihf_broker_events_total", Value: 5}},
 		}
 		got, err := DecodeStatus(wire(t, EncodeStatus(&want), &mihv1.StatusResponse{}))

@@ -26,7 +26,7 @@ func Check(c *config.Config) error {
 	}
 	if c.GRPC.Group != "" {
 		if _, e := user.LookupGroup(c.GRPC.Group); e != nil {
-			err = errors.Join(err, fmt.Errorf("grpc.group: %w", e))
+			err = errors.Join(err, config.At("grpc.group", e))
 		}
 	}
 	return err

@@ -60,7 +60,7 @@ func natsServer(c *config.NATS, state string) (own *natsfront.Embedded, there *n
 	var credential natsfront.Credential
 	if c.Credentials != "" {
 		if credential, err = natsfront.ReadCredential(c.Credentials); err != nil {
-			return nil, nil, fmt.Errorf("nats.credentials: %w", err)
+			return nil, nil, config.At("nats.credentials", err)
 		}
 	}
 	var history *natsfront.History
@@ -81,7 +81,7 @@ func natsServer(c *config.NATS, state string) (own *natsfront.Embedded, there *n
 	}
 	if c.Users != "" {
 		if own.Users, err = natsfront.ReadUsers(c.Users); err != nil {
-			return nil, nil, fmt.Errorf("nats.users: %w", err)
+			return nil, nil, config.At("nats.users", err)
 		}
 	}
 	if len(c.Leaf) > 0 {
@@ -89,7 +89,7 @@ func natsServer(c *config.NATS, state string) (own *natsfront.Embedded, there *n
 		for _, s := range c.Leaf {
 			u, err := url.Parse(s)
 			if err != nil {
-				return nil, nil, fmt.Errorf("nats.leaf: %w", err)
+				return nil, nil, config.At("nats.leaf", err)
 			}
 			own.Leaf.URLs = append(own.Leaf.URLs, u)
 		}
@@ -106,18 +106,18 @@ func natsTLS(c *config.NATS) (server, client *tls.Config, err error) {
 	if c.Cert != "" {
 		pair, err := tls.LoadX509KeyPair(c.Cert, c.Key)
 		if err != nil {
-			return nil, nil, fmt.Errorf("nats.cert %s, nats.key %s: %w", c.Cert, c.Key, err)
+			return nil, nil, config.At("nats.cert", fmt.Errorf("%s, nats.key %s: %w", c.Cert, c.Key, err))
 		}
 		client.Certificates = []tls.Certificate{pair}
 	}
 	if c.CA != "" {
 		pem, err := os.ReadFile(c.CA)
 		if err != nil {
-			return nil, nil, fmt.Errorf("nats.ca: %w", err)
+			return nil, nil, config.At("nats.ca", err)
 		}
 		client.RootCAs = x509.NewCertPool()
 		if !client.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, nil, errors.New("nats.ca " + c.CA + ": has no certificate in PEM form")
+			return nil, nil, config.At("nats.ca", errors.New(c.CA+": has no certificate in PEM form"))
 		}
 	}
 	if c.Cert != "" && c.CA != "" {

@@ -54,7 +54,7 @@ func checkPoAKey(c *config.Config) error {
 		return nil
 	}
 	_, err := readPoAKey(c.Privacy.PoAKeyFile)
-	return err
+	return config.At("privacy.poa_key_file", err)
 }
 
 // newEvents returns the stores of events for listeners on this host, and for those on others.

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"mihf.dev/mihf/clock"
+	"mihf.dev/mihf/config"
 	"mihf.dev/mihf/recording"
 	"mihf.dev/sensors"
 	"mihf.dev/sensors/replay"
@@ -44,7 +45,7 @@ func checkRecording(file string) error {
 // are refused: to open one may take forever.
 func openRecording(file string) (recording.Source, io.Closer, error) {
 	fail := func(err error) (recording.Source, io.Closer, error) {
-		return nil, nil, fmt.Errorf("sensors.replay.file: %w", err)
+		return nil, nil, config.At("sensors.replay.file", err)
 	}
 	info, err := os.Stat(file)
 	if err != nil {

@@ -16,7 +16,7 @@ type Reported struct {
 	*broker.Broker
 	predictor string
 	parts     []Counters
-	states    []func() mihf.SensorCondition
+	states    []func() mihf.SensorCondition // of fronts
 }
 
 // Report returns b with a fuller Status.
@@ -27,7 +27,7 @@ func Report(b *broker.Broker, predictor string) *Reported {
 // Add adds a part's counters. It must not be called once a front runs.
 func (r *Reported) Add(c Counters) { r.parts = append(r.parts, c) }
 
-// AddCondition adds the condition of a part that depends on something outside. It must not be
+// AddCondition adds the condition of a front that depends on something outside. It must not be
 // called once a front runs.
 func (r *Reported) AddCondition(c func() mihf.SensorCondition) { r.states = append(r.states, c) }
 
@@ -42,7 +42,7 @@ func (r *Reported) Status(ctx context.Context, who mihf.Caller) (mihf.Status, er
 		s.Counters = append(s.Counters, part()...)
 	}
 	for _, state := range r.states {
-		s.Sensors = append(s.Sensors, state())
+		s.Fronts = append(s.Fronts, state())
 	}
 	return s, nil
 }

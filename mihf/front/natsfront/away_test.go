@@ -142,6 +142,7 @@ func TestLeafIsBack(t *testing.T) {
 	w.must(err)
 	t.Cleanup(c.Close)
 	in := w.subscribe(c, natsproto.Sync(node))
+	w.until("the cluster is reached", func() bool { return w.front.Condition().Condition == mihf.ConditionOK })
 	for range 3 { // each is told once
 		for heard := false; !heard; {
 			e, err := natsproto.ParseEnvelope(natsproto.Header(w.next(in).Header))
@@ -154,6 +155,11 @@ func TestLeafIsBack(t *testing.T) {
 			w.must(hub.DisconnectClientByID(l.ID))
 		}
 	}
+	hub.Shutdown()
+	w.until("the condition says that no cluster is reached", func() bool {
+		return w.front.Condition() == mihf.SensorCondition{Sensor: "nats", Condition: mihf.ConditionDegraded, Text: leafAway}
+	})
+	w.good(w.ask(w.dial("alice"), natsproto.OpSnapshot, nil, nil)) // everything here goes on
 }
 
 // heard reads up to a message on the subject, and returns those before it.

@@ -317,13 +317,13 @@ type leafWatch struct {
 // leafEvery is how often one looks.
 const leafEvery = time.Second
 
-// rejoined reports whether a leaf link was made at least a look ago, and was not reported
+// lookAtLeaf reports whether a leaf link was made at least a look ago, and was not reported
 // yet: what was published while there was none is missing beyond it. By then the server
-// knows who listens there.
-func (e *embedded) rejoined() bool {
+// knows who listens there. And it reports whether there is a link now.
+func (e *embedded) lookAtLeaf() (rejoined, linked bool) {
 	links, err := e.server.Load().Leafz(nil)
 	if err != nil { // it ends
-		return false
+		return false, true
 	}
 	was := e.leaf
 	e.leaf.fresh = false
@@ -332,7 +332,7 @@ func (e *embedded) rejoined() bool {
 			e.leaf = leafWatch{known: l.ID, fresh: true}
 		}
 	}
-	return was.fresh
+	return was.fresh, len(links.Leafs) > 0
 }
 
 // guard keeps those who do not say who they are from taking all connections, until ctx ends.

@@ -323,15 +323,31 @@ func (s *Server) present(ctx context.Context) {
 			}
 			kept = history == nil
 		case <-leaf:
-			if s.own.rejoined() {
+			rejoined, linked := s.own.lookAtLeaf()
+			if rejoined {
 				s.hole()
 			}
+			s.tellLeaf(linked)
 		case <-ticker.C:
 			s.sync(natsproto.TypeAlive)
 		}
 		if !kept && s.pub().IsConnected() {
 			kept = s.keepHistory(ctx, history)
 		}
+	}
+}
+
+// leafAway is the condition's text while no cluster is reached.
+const leafAway = "no cluster of nats.leaf is reached; what it would hear is told again when it is"
+
+// tellLeaf says in the condition whether a cluster is reached.
+func (s *Server) tellLeaf(linked bool) {
+	switch c := s.Condition(); {
+	case !linked && c.Condition == mihf.ConditionOK:
+		s.trouble(mihf.ConditionDegraded, errors.New(leafAway))
+	case linked && c.Text == leafAway:
+		s.state(mihf.ConditionOK, "")
+		s.log.Info("a cluster of nats.leaf is reached")
 	}
 }
 

@@ -71,6 +71,7 @@ type StatusResponse struct {
 	Predictor     string                 `protobuf:"bytes,9,opt,name=predictor,proto3" json:"predictor,omitempty"`
 	Sensors       []*SensorCondition     `protobuf:"bytes,10,rep,name=sensors,proto3" json:"sensors,omitempty"`
 	Counters      []*Counter             `protobuf:"bytes,11,rep,name=counters,proto3" json:"counters,omitempty"`
+	Fronts        []*SensorCondition     `protobuf:"bytes,12,rep,name=fronts,proto3" json:"fronts,omitempty"` // those that need something outside: a bus, a server
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,6 +179,13 @@ func (x *StatusResponse) GetSensors() []*SensorCondition {
 func (x *StatusResponse) GetCounters() []*Counter {
 	if x != nil {
 		return x.Counters
+	}
+	return nil
+}
+
+func (x *StatusResponse) GetFronts() []*SensorCondition {
+	if x != nil {
+		return x.Fronts
 	}
 	return nil
 }
@@ -717,7 +725,7 @@ var File_mih_v1_admin_service_proto protoreflect.FileDescriptor
 const file_mih_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"\x1amih/v1/admin_service.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x15mih/v1/forecast.proto\x1a\x11mih/v1/link.proto\x1a\x18mih/v1/observation.proto\"\x0f\n" +
-	"\rStatusRequest\"\xf2\x02\n" +
+	"\rStatusRequest\"\xa3\x03\n" +
 	"\x0eStatusResponse\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x17\n" +
@@ -730,7 +738,8 @@ const file_mih_v1_admin_service_proto_rawDesc = "" +
 	"\tpredictor\x18\t \x01(\tR\tpredictor\x121\n" +
 	"\asensors\x18\n" +
 	" \x03(\v2\x17.mih.v1.SensorConditionR\asensors\x12+\n" +
-	"\bcounters\x18\v \x03(\v2\x0f.mih.v1.CounterR\bcounters\"3\n" +
+	"\bcounters\x18\v \x03(\v2\x0f.mih.v1.CounterR\bcounters\x12/\n" +
+	"\x06fronts\x18\f \x03(\v2\x17.mih.v1.SensorConditionR\x06fronts\"3\n" +
 	"\aCounter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\"5\n" +
@@ -811,33 +820,34 @@ var file_mih_v1_admin_service_proto_depIdxs = []int32{
 	10, // 0: mih.v1.StatusResponse.uptime:type_name -> google.protobuf.Duration
 	11, // 1: mih.v1.StatusResponse.sensors:type_name -> mih.v1.SensorCondition
 	2,  // 2: mih.v1.StatusResponse.counters:type_name -> mih.v1.Counter
-	12, // 3: mih.v1.ExplainResponse.prediction:type_name -> mih.v1.Prediction
-	5,  // 4: mih.v1.ExplainResponse.samples:type_name -> mih.v1.Sample
-	6,  // 5: mih.v1.ExplainResponse.forecasts:type_name -> mih.v1.ForecastPoint
-	7,  // 6: mih.v1.ExplainResponse.decisions:type_name -> mih.v1.Decision
-	10, // 7: mih.v1.ExplainResponse.outcome_age:type_name -> google.protobuf.Duration
-	12, // 8: mih.v1.ExplainResponse.announced:type_name -> mih.v1.Prediction
-	10, // 9: mih.v1.Sample.age:type_name -> google.protobuf.Duration
-	13, // 10: mih.v1.Sample.values:type_name -> mih.v1.Value
-	10, // 11: mih.v1.ForecastPoint.age:type_name -> google.protobuf.Duration
-	10, // 12: mih.v1.ForecastPoint.within:type_name -> google.protobuf.Duration
-	10, // 13: mih.v1.ForecastPoint.time_to_loss_p10:type_name -> google.protobuf.Duration
-	10, // 14: mih.v1.ForecastPoint.time_to_loss_p50:type_name -> google.protobuf.Duration
-	10, // 15: mih.v1.ForecastPoint.time_to_loss_p90:type_name -> google.protobuf.Duration
-	10, // 16: mih.v1.Decision.age:type_name -> google.protobuf.Duration
-	10, // 17: mih.v1.RecordResponse.held:type_name -> google.protobuf.Duration
-	14, // 18: mih.v1.RecordResponse.observation:type_name -> mih.v1.Observation
-	0,  // 19: mih.v1.AdminService.Status:input_type -> mih.v1.StatusRequest
-	3,  // 20: mih.v1.AdminService.Explain:input_type -> mih.v1.ExplainRequest
-	8,  // 21: mih.v1.AdminService.Record:input_type -> mih.v1.RecordRequest
-	1,  // 22: mih.v1.AdminService.Status:output_type -> mih.v1.StatusResponse
-	4,  // 23: mih.v1.AdminService.Explain:output_type -> mih.v1.ExplainResponse
-	9,  // 24: mih.v1.AdminService.Record:output_type -> mih.v1.RecordResponse
-	22, // [22:25] is the sub-list for method output_type
-	19, // [19:22] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	11, // 3: mih.v1.StatusResponse.fronts:type_name -> mih.v1.SensorCondition
+	12, // 4: mih.v1.ExplainResponse.prediction:type_name -> mih.v1.Prediction
+	5,  // 5: mih.v1.ExplainResponse.samples:type_name -> mih.v1.Sample
+	6,  // 6: mih.v1.ExplainResponse.forecasts:type_name -> mih.v1.ForecastPoint
+	7,  // 7: mih.v1.ExplainResponse.decisions:type_name -> mih.v1.Decision
+	10, // 8: mih.v1.ExplainResponse.outcome_age:type_name -> google.protobuf.Duration
+	12, // 9: mih.v1.ExplainResponse.announced:type_name -> mih.v1.Prediction
+	10, // 10: mih.v1.Sample.age:type_name -> google.protobuf.Duration
+	13, // 11: mih.v1.Sample.values:type_name -> mih.v1.Value
+	10, // 12: mih.v1.ForecastPoint.age:type_name -> google.protobuf.Duration
+	10, // 13: mih.v1.ForecastPoint.within:type_name -> google.protobuf.Duration
+	10, // 14: mih.v1.ForecastPoint.time_to_loss_p10:type_name -> google.protobuf.Duration
+	10, // 15: mih.v1.ForecastPoint.time_to_loss_p50:type_name -> google.protobuf.Duration
+	10, // 16: mih.v1.ForecastPoint.time_to_loss_p90:type_name -> google.protobuf.Duration
+	10, // 17: mih.v1.Decision.age:type_name -> google.protobuf.Duration
+	10, // 18: mih.v1.RecordResponse.held:type_name -> google.protobuf.Duration
+	14, // 19: mih.v1.RecordResponse.observation:type_name -> mih.v1.Observation
+	0,  // 20: mih.v1.AdminService.Status:input_type -> mih.v1.StatusRequest
+	3,  // 21: mih.v1.AdminService.Explain:input_type -> mih.v1.ExplainRequest
+	8,  // 22: mih.v1.AdminService.Record:input_type -> mih.v1.RecordRequest
+	1,  // 23: mih.v1.AdminService.Status:output_type -> mih.v1.StatusResponse
+	4,  // 24: mih.v1.AdminService.Explain:output_type -> mih.v1.ExplainResponse
+	9,  // 25: mih.v1.AdminService.Record:output_type -> mih.v1.RecordResponse
+	23, // [23:26] is the sub-list for method output_type
+	20, // [20:23] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_mih_v1_admin_service_proto_init() }

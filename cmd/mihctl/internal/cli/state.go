@@ -42,12 +42,17 @@ func statusLines(s *mihf.Status) []string {
 		{"flows", strconv.Itoa(s.Flows)},
 		{"subscribers", strconv.Itoa(s.Subscribers)},
 	}
-	for _, x := range s.Sensors {
-		text := x.Condition.String()
-		if x.Text != "" {
-			text += ": " + show.Text(x.Text)
+	for _, part := range []struct {
+		what  string
+		which []mihf.SensorCondition
+	}{{"front ", s.Fronts}, {"sensor ", s.Sensors}} {
+		for _, x := range part.which {
+			text := x.Condition.String()
+			if x.Text != "" {
+				text += ": " + show.Text(x.Text)
+			}
+			rows = append(rows, []string{part.what + show.Name(x.Sensor), text})
 		}
-		rows = append(rows, []string{"sensor " + show.Name(x.Sensor), text})
 	}
 	var counters [][]string
 	for _, x := range s.Counters {
