@@ -1,6 +1,6 @@
 // Package daemons runs real daemons for tests: a private dbus-daemon, an external
-// nats-server, a systemd in namespaces of its own, and the command-line tools that go with
-// them.
+// nats-server, a systemd in namespaces of its own, a ModemManager, a NetworkManager in a network
+// namespace, and the command-line tools that go with them.
 //
 // Guarantees: a daemon ends with its test, by process id, and never outlives the test
 // program; what it printed is shown when the test fails. A started daemon is ready: it

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/godbus/dbus/v5"
 )
@@ -39,7 +38,7 @@ func ModemManager(t testing.TB, b *MessageBus) *ModemService {
 		return cmd
 	}, ready: func(p *process) {
 		t.Helper()
-		m.awaitName(p)
+		awaitName(t, b, modemManager, p)
 	}}
 	m.start()
 	return m
@@ -53,25 +52,6 @@ func (m *ModemService) dial() *dbus.Conn {
 		m.t.Fatalf("daemons: connect to %s: %v", m.bus.Address, err)
 	}
 	return c
-}
-
-// awaitName waits until the run has its name on the bus.
-func (m *ModemService) awaitName(p *process) {
-	m.t.Helper()
-	c := m.dial()
-	defer func() { _ = c.Close() }() // the bus may be gone
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		select {
-		case <-p.ended:
-			m.t.Fatal("daemons: ModemManager ended before it was ready")
-		default:
-		}
-		var pid uint32
-		if c.BusObject().Call("org.freedesktop.DBus.GetConnectionUnixProcessID", 0, modemManager).Store(&pid) == nil && int(pid) == p.cmd.Process.Pid {
-			return
-		}
-	}
-	m.t.Fatal("daemons: ModemManager has no name on the bus")
 }
 
 // Profile gives ModemManager a modem: its name, and the unix sockets of its ports. It is

@@ -16,7 +16,7 @@ import (
 var ErrUnsupported = errors.New("unsupported here")
 
 // Command returns a program with its arguments, not yet started: "nats-server" and "nats"
-// in the versions of .tools; "dbus-daemon", "busctl", "systemd", "systemctl" and "ModemManager" of the
+// in the versions of .tools; "dbus-daemon", "busctl", "systemd", "systemctl", "ModemManager" and "NetworkManager" of the
 // host or of the cache. It
 // skips the test where the program cannot be had.
 func Command(t testing.TB, name string, args ...string) *exec.Cmd {
@@ -61,7 +61,8 @@ type program struct {
 
 // programs are looked for once, by name.
 var programs = map[string]func() (program, error){
-	"ModemManager": sync.OnceValues(func() (program, error) { return debian("ModemManager") }),
+	"ModemManager":   sync.OnceValues(func() (program, error) { return debian("ModemManager") }),
+	"NetworkManager": sync.OnceValues(func() (program, error) { return debian("NetworkManager") }),
 
 	"dbus-daemon": sync.OnceValues(func() (program, error) { return debian("dbus-daemon") }),
 	"systemd":     sync.OnceValues(func() (program, error) { return debian("systemd") }),

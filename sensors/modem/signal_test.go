@@ -2,6 +2,7 @@ package modem
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -192,10 +193,8 @@ func TestSamples(t *testing.T) {
 func (b *bed) wantSamplesAfterStart(want string) {
 	b.Helper()
 	got := b.all(true)
-	for _, s := range got {
-		if s == "own radio "+want {
-			return
-		}
+	if slices.Contains(got, "own radio "+want) {
+		return
 	}
 	b.Errorf("no sample %s in %q", want, got)
 }
