@@ -42,6 +42,8 @@ type Conn struct {
 	unsent   uint64
 	overflow uint64
 
+	known *mihf.LCI // of the link, for the next thaw
+
 	own       *ecdh.PrivateKey // until the key is agreed
 	hello     []byte           // ours, of a client
 	move      rebinding

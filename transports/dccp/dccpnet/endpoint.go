@@ -51,7 +51,8 @@ type Endpoint struct {
 	listens  bool
 	closed   bool
 	stats    EndpointStats
-	finished chan struct{} // closed when Run has ended
+	finished chan struct{} // closed when run has ended
+	failed   error         // why, where nobody closed it; read after finished
 }
 
 // EndpointStats counts what an endpoint did.
@@ -95,14 +96,19 @@ func (e *Endpoint) fit(c dccp.Config, to netip.AddrPort) dccp.Config {
 
 func (e *Endpoint) now() mihf.Time { return e.clock.Now() }
 
-// Run reads packets until the endpoint is closed or the carrier fails, whose error it
-// returns.
-func (e *Endpoint) run() error {
+// run reads packets until the endpoint is closed or the carrier fails, whose error it
+// leaves in failed.
+func (e *Endpoint) run() {
 	defer close(e.finished)
 	err := e.carrier.Read(e.take, e.pause)
-	if errors.Is(err, net.ErrClosed) {
-		err = nil
+	if !errors.Is(err, net.ErrClosed) {
+		e.failed = err
 	}
+	e.abortAll()
+}
+
+// abortAll ends the connections; no more come.
+func (e *Endpoint) abortAll() {
 	e.mu.Lock()
 	e.closed = true
 	all := make([]*Conn, 0, len(e.conns))
@@ -113,7 +119,6 @@ func (e *Endpoint) run() error {
 	for _, c := range all {
 		c.Abort()
 	}
-	return err
 }
 
 // shortest is the shortest packet.
@@ -301,8 +306,10 @@ func (e *Endpoint) released() {
 	}
 }
 
-// close ends the carrier and with it Run.
+// close aborts the connections, while their peers can still be told, and ends the carrier
+// and with it run.
 func (e *Endpoint) close() error {
+	e.abortAll()
 	err := e.carrier.Close()
 	<-e.finished
 	return err
@@ -322,7 +329,7 @@ func Dial(ctx context.Context, carrier Carrier, remote netip.AddrPort, o Options
 		_ = carrier.Close()
 		return nil, err
 	}
-	go func() { _ = e.run() }()
+	go e.run()
 	if err := c.await(ctx); err != nil {
 		_ = e.close()
 		return nil, err
@@ -356,7 +363,7 @@ func NewDialer(carrier Carrier, o Options) (*Dialer, error) {
 		_ = carrier.Close()
 		return nil, err
 	}
-	go func() { _ = e.run() }()
+	go e.run()
 	return &Dialer{end: e}, nil
 }
 

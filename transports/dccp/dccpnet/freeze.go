@@ -25,11 +25,15 @@ func (c *Conn) Freeze(mihf.Freeze) {
 }
 
 // Unfreeze lets the data go on: at the rate from before, or probing where u.Recovery is
-// set; not above what u.LCI says of the path.
+// set; not above what u.LCI, or else the newest Characteristics, says of the path.
 func (c *Conn) Unfreeze(u mihf.Unfreeze) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.end.now()
+	if u.LCI == nil {
+		u.LCI = c.known
+	}
+	c.known = nil
 	c.engine.Unfreeze(now, u.Recovery, u.LCI)
 	c.turnLocked(now)
 }

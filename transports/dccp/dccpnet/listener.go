@@ -9,7 +9,6 @@ import (
 type Listener struct {
 	end  *Endpoint
 	once sync.Once
-	err  error
 }
 
 var _ net.Listener = (*Listener)(nil)
@@ -21,9 +20,8 @@ func Listen(carrier Carrier, o Options) (*Listener, error) {
 		_ = carrier.Close()
 		return nil, err
 	}
-	l := &Listener{end: e}
-	go func() { l.err = e.run() }()
-	return l, nil
+	go e.run()
+	return &Listener{end: e}, nil
 }
 
 // Accept waits for the next connection, which is a *[Conn].
@@ -41,7 +39,7 @@ func (l *Listener) AcceptDCCP() (*Conn, error) {
 	case c := <-l.end.accept:
 		return c, nil
 	case <-l.end.finished:
-		err := l.err
+		err := l.end.failed
 		if err == nil {
 			err = net.ErrClosed
 		}

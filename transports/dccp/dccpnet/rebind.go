@@ -137,7 +137,7 @@ func (c *Conn) Rebind(ctx context.Context, carrier Carrier) error {
 		return err
 	}
 	e.single = true
-	go func() { _ = e.run() }()
+	go e.run()
 	if err := c.goTo(ctx, e); err != nil {
 		_ = e.close()
 		return fmt.Errorf("dccp: rebind to %v: %w", carrier.LocalAddr(), err)

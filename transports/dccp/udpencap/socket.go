@@ -84,6 +84,17 @@ func control(_, _ string, raw syscall.RawConn) error {
 
 func (s *socket) LocalAddr() netip.AddrPort { return s.local }
 
+// Source returns the address from which the kernel sends to a peer as routes are now.
+func (s *socket) Source(to netip.AddrPort) (netip.AddrPort, error) {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)) // sends nothing
+	if err != nil {
+		return netip.AddrPort{}, fmt.Errorf("dccp: no route to %v: %w", to, err)
+	}
+	defer func() { _ = c.Close() }()
+	at := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
+}
+
 func (s *socket) Network() string { return "dccp+udp" }
 
 // Overhead is UDP's and IP's headers.
