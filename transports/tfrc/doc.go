@@ -31,15 +31,17 @@
 //     not faster than by the packets that were really reported.
 //   - Losses on packets that were sent before the sender knew of the first one in Probing
 //     belong to that loss event.
-//   - A Probing that arrives at the capacity of a [Path], and sees it carried, ends there.
-//     The sender then makes that rate the past of its loss history, as the receiver does
-//     after a loss in Probing.
+//   - What a [Path] says may be wrong. From its capacity on Probing takes small steps that
+//     double, and ends when round-trip times show a queue. The sender then makes what has
+//     arrived the past of its loss history, as the receiver does after a loss in Probing;
+//     a loss among the packets that were sent before that does not count again.
 //
 // # Guarantees
 //
 //   - The allowed rate is never below a segment in 64 s, and never above twice what was
 //     received lately, but for the initial rate and the first two round-trips.
-//   - With reports of loss, it is never above what the throughput equation gives.
+//   - With reports of loss, it is never above what the throughput equation gives, but while
+//     Restoring and Probing.
 //   - Without reports it is halved each time the nofeedback timer expires; an idle time
 //     does not bring it below the initial rate.
 //   - No burst is longer than a round-trip of the paced rate, or than

@@ -63,6 +63,9 @@ func (s *Sender) sample(now, sent mihf.Time, delay time.Duration) {
 	sample = max(sample, minRTT)
 	q := s.cfg.RTTWeight
 	s.sampled = sample
+	if f := &s.thawing; f.base == 0 || sample < f.base {
+		f.base = sample
+	}
 	if s.rtt == 0 || s.thawing.fresh {
 		s.rtt = sample
 		s.thawing.fresh = false

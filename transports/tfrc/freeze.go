@@ -28,9 +28,8 @@ const (
 	restoringRTTs = 4
 	// stallRTTs bounds Probing: so many round-trips without growth end it.
 	stallRTTs = 4
-	// carriedRTTs is how long Probing stays at what the path is said to carry: one
-	// round-trip to send it, one to measure it.
-	carriedRTTs = 2
+	// firstExcess is the first step of Probing above what the path is said to carry.
+	firstExcess = 1.0 / 16
 )
 
 // Path is what is known of the path that a frozen flow comes back onto: the zero Path is
@@ -88,12 +87,14 @@ type thawing struct {
 	waiting   bool   // for that report
 	restart   uint64 // the first packet after the restart; 0: none was sent yet
 	restartAt mihf.Time
-	partial   bool      // a report came that covers the restart
-	fresh     bool      // the next round-trip time begins a new estimate
-	grown     mihf.Time // when Probing last raised the rate, or tried to
-	stalls    int       // times that it could not
-	rounds    int       // round-trips that Probing has sent what the path is said to carry
-	sawDrop   bool      // p fell while Probing
+	partial   bool          // a report came that covers the restart
+	fresh     bool          // the next round-trip time begins a new estimate
+	grown     mihf.Time     // when Probing last raised the rate, or tried to
+	stalls    int           // times that it could not
+	excess    Rate          // of the rate over what the path is said to carry, as a part of that
+	steps     int           // taken above it
+	base      time.Duration // shortest round-trip time since the restart; 0: none yet
+	sawDrop   bool          // p fell while Probing
 }
 
 // FreezeCounts counts what became of freezes.

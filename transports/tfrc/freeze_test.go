@@ -362,34 +362,37 @@ func intervalsOf(r *Report, from uint64, length float64) {
 	r.LossRate = r.Intervals.LossRate()
 }
 
-// Probing that arrives at what the path is said to carry, and sees it carried, ends
-// without a loss; that rate is then what p stands for, until losses say otherwise.
+// From what the path is said to carry Probing goes on in small steps that double, in case
+// it carries more, and ends without a loss when a queue shows that it does not. What has
+// arrived is then what p stands for, until losses say otherwise.
 func TestProbingEndsAtCapacity(t *testing.T) {
 	st := restored(t, Path{Capacity: 300000})
 	restart, length := st.seq, 1/st.s.LossRate()
 	rates := []float64{}
-	step := func(received Rate, o Options) {
-		st.greedy(testRTT)
-		r := Report{Seq: st.seq, SentAt: st.now.Add(-testRTT), ReceiveRate: received, Options: o}
+	step := func(rtt time.Duration, received Rate, o Options) {
+		st.greedy(rtt + 5*ms)
+		r := Report{Seq: st.seq, SentAt: st.now.Add(-rtt), ReceiveRate: received, Options: o}
 		intervalsOf(&r, restart, length)
 		st.s.Feedback(st.now, &r)
 		rates = append(rates, float64(st.s.Rate()))
 	}
-	step(500, 0)
-	step(100000, OptUnfrozen)
-	step(200000, 0)
-	step(300000, 0)
-	st.wantState("at the capacity", Probing)
-	step(300000, 0)
-	st.wantState("carried", Normal)
-	for i, want := range []float64{100000, 200000, 300000, 300000, 300000} {
+	step(testRTT, 500, 0)
+	step(testRTT, 100000, OptUnfrozen)
+	step(testRTT, 200000, 0)
+	step(testRTT, 300000, 0)
+	step(testRTT, 310000, 0)
+	step(testRTT, 310000, 0)
+	st.wantState("above the capacity", Probing)
+	step(125*ms, 310000, 0) // an eighth longer, and two packets
+	st.wantState("a queue", Normal)
+	for i, want := range []float64{100000, 200000, 300000, 300000 * 17 / 16, 300000 * 17 / 16, 300000 * 18 / 16, 310000} {
 		near(t, "rate", rates[i], want, 1e-2)
 	}
 	for range 5 {
-		step(300000, 0)
+		step(testRTT, 310000, 0)
 	}
-	if x := float64(st.s.Rate()); x < 300000*0.99 || x > 330000 {
-		t.Errorf("rate %v after five round-trips without a loss, want it to creep up from 300000", x)
+	if x := float64(st.s.Rate()); x < 310000*0.99 || x > 400000 {
+		t.Errorf("rate %v after five round-trips without a loss or a queue, want it to creep up from 310000", x)
 	}
 }
 
@@ -426,6 +429,10 @@ func TestSeedIsReplaced(t *testing.T) {
 		if counts != c.counts {
 			t.Errorf("%d loss events since the restart: the seed counts: %v", c.events, counts)
 		}
+	}
+	d.planted = 1200
+	if p, _ := d.lossRate(report(1)); 1/p != 500 {
+		t.Errorf("mean interval %v after a loss in Probing, which the seed has made good", 1/p)
 	}
 	if p, counts := d.lossRate(&Report{LossRate: 0.25}); p != 0.25 || counts {
 		t.Errorf("without intervals: p %v, the seed counts: %v", p, counts)

@@ -61,10 +61,7 @@ func (s *Sender) restoring(now mihf.Time, r *Report, c change, whole bool) bool 
 	}
 	s.counts.Probes++
 	f.state, f.until = Probing, 0
-	f.grown, f.rounds = 0, 0
-	if f.path.Capacity > 0 && s.x >= f.path.Capacity {
-		f.rounds = carriedRTTs // that is what arrived
-	}
+	f.grown, f.excess, f.steps = 0, 0, 0
 	s.grow(now, r, false)
 	return true
 }
@@ -104,9 +101,10 @@ func lossless(p, packets, weight float64) float64 {
 	return p / (1 + p*packets/weight)
 }
 
-// grow raises the rate once a round-trip (RFC 5348's slow-start, although p > 0). It
-// stops at what the path is said to carry: when that has arrived for a round-trip, it
-// takes the place of what the loss history stood for on the path before.
+// grow raises the rate once a round-trip (RFC 5348's slow-start, although p > 0). From
+// what the path is said to carry it goes on in small steps that double, for that may be
+// wrong. When round-trip times show a queue, what has just arrived is what the path
+// carries: it takes the place of what the loss history stood for on the path before.
 func (s *Sender) grow(now mihf.Time, r *Report, limited bool) {
 	f := &s.thawing
 	if limited {
@@ -118,26 +116,47 @@ func (s *Sender) grow(now mihf.Time, r *Report, limited bool) {
 		s.setRate(s.x)
 		return
 	}
+	f.grown = now
 	received := s.xRecv.max()
-	x := max(min(2*s.x, 2*received), Rate(s.segment()/s.rtt.Seconds()))
-	if limited {
-		x = max(x, s.x)
-	}
-	if c := f.path.Capacity; c > 0 && x >= c && !limited && r.Intervals.Len() > 0 {
-		x = c
-		if s.x >= c && f.rounds >= carriedRTTs {
-			s.plant(min(x, received))
+	x := 2 * s.x
+	if c := f.path.Capacity; c > 0 && x > c {
+		if s.x >= c && r.Intervals.Len() > 0 && s.queued(received) {
+			s.plant(min(s.x, received))
 			s.settle()
 			s.reckon(now, 2*received)
 			return
 		}
-		f.rounds++
+		x = min(x, f.step(s.x))
 	}
-	f.grown = now
+	x = max(min(x, 2*received), Rate(s.segment()/s.rtt.Seconds()))
+	if limited {
+		x = max(x, s.x)
+	}
 	if x > s.x {
 		f.stalls = 0
 	} else if f.stalls++; f.stalls >= stallRTTs {
 		s.settle()
 	}
 	s.setRate(x)
+}
+
+// step is the next rate after x, at or above what the path is said to carry. The first
+// excess stays for two round-trips, one to make a queue and one to see it, for most often
+// what is said is true.
+func (f *thawing) step(x Rate) Rate {
+	c := f.path.Capacity
+	if x < c {
+		return c
+	}
+	if f.steps++; f.steps != 2 {
+		f.excess = max(2*f.excess, firstExcess)
+	}
+	return c + c*f.excess
+}
+
+// queued says whether the newest round-trip time is longer than the shortest since the
+// restart by more than chance: an eighth, and the time of two packets.
+func (s *Sender) queued(received Rate) bool {
+	base := s.thawing.base
+	return s.sampled > base+base/8+2*interval(s.segment(), received)
 }

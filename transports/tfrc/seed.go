@@ -5,8 +5,9 @@ package tfrc
 // section 6.1.1, leaves it to the sender to reckon p anew from loss intervals and what
 // else it knows.
 type seed struct {
-	from   uint64  // the first packet of the present path
-	length float64 // of the intervals before; 0: there is no seed
+	from    uint64  // the first packet of the present path
+	planted uint64  // the newest packet when it was planted
+	length  float64 // of the intervals before; 0: there is no seed
 }
 
 // lossRate is p by the intervals since from, with the seed behind them. It reports whether
@@ -27,6 +28,9 @@ func (d seed) lossRate(r *Report) (float64, bool) {
 				end = r.Seq + 1
 			}
 			lengths[n] = max(float64(end)-float64(d.from), 1)
+			if i > 0 && end <= d.planted { // Probing's own loss, which the seed has made good
+				lengths[n] = d.length
+			}
 			n++
 			counts = true
 			break
@@ -43,6 +47,6 @@ func (d seed) lossRate(r *Report) (float64, bool) {
 
 // plant makes the rate x, which the path has just carried, the one that p stands for.
 func (s *Sender) plant(x Rate) {
-	s.seed = seed{s.thawing.restart, lossInterval(s.segment(), s.rtt, x)}
+	s.seed = seed{s.thawing.restart, s.sent.last.seq, lossInterval(s.segment(), s.rtt, x)}
 	s.lossRate = 1 / s.seed.length
 }

@@ -78,7 +78,8 @@ func TestQoESample(t *testing.T) {
 	for v := range variants {
 		seen := []viewing{p.view(1, v)}
 		for i, x := range p.QoE.Visit {
-			if m := p.visited(seen, i); m.share < 0.8*p.carries(x) || m.share > 1.05*p.carries(x) || m.psnr < m.lowest {
+			// The mean holds the first second as well, which the lowest leaves out.
+			if m := p.visited(seen, i); m.share < 0.8*p.carries(x) || m.share > 1.05*p.carries(x) || m.psnr < m.lowest-0.5 {
 				t.Errorf("%v, visit %d: %+v; the link carries %.2f", v, i, m, p.carries(x))
 			}
 		}
