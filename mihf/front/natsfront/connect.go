@@ -96,10 +96,21 @@ func keyOption(pair nkeys.KeyPair) (nats.Option, error) {
 // the daemon's own they are the same.
 type link struct {
 	pub, svc *nats.Conn
-	gone     chan struct{} // full when the library gave one of them up
+	direct   *direct       // nil: the server is not the daemon's own
+	gone     chan struct{} // full when one of them has ended for good
+}
+
+func (l *link) lost() {
+	select {
+	case l.gone <- struct{}{}:
+	default:
+	}
 }
 
 func (l *link) close() {
+	if l.direct != nil {
+		l.direct.close()
+	}
 	l.pub.Close()
 	l.svc.Close()
 }
@@ -153,12 +164,7 @@ func (s *Server) rejoin(ctx context.Context) {
 }
 
 func (s *Server) connect(l *link) (err error) {
-	own := []nats.Option{nats.ClosedHandler(func(*nats.Conn) {
-		select {
-		case l.gone <- struct{}{}:
-		default:
-		}
-	})}
+	own := []nats.Option{nats.ClosedHandler(func(*nats.Conn) { l.lost() })}
 	told := append(slices.Clone(own), nats.ConnectHandler(s.connected), nats.ReconnectHandler(s.connected))
 	if s.own == nil {
 		x := s.o.External
@@ -183,6 +189,11 @@ func (s *Server) connect(l *link) (err error) {
 	}
 	if err != nil {
 		l.pub.Close()
+		return err
+	}
+	if l.direct, err = dialDirect(s.own.server.Load(), s.own.publisher, "mihfd "+string(s.node)+" hints", l.lost); err != nil {
+		l.pub.Close()
+		l.svc.Close()
 	}
 	return err
 }

@@ -142,6 +142,10 @@ func (s *Server) sync(t natsproto.Type) {
 
 // deliver publishes on the inbox that a client named.
 func (s *Server) deliver(subject string, e *natsproto.Envelope, bytes []byte) error {
+	return s.deliverBy(s.publish, subject, e, bytes)
+}
+
+func (s *Server) deliverBy(publish func(*nats.Msg) error, subject string, e *natsproto.Envelope, bytes []byte) error {
 	e.At = s.broker.Now()
 	room := max(int(s.pub().MaxPayload())-maxHeader, minPart)
 	parts := max((len(bytes)+room-1)/room, 1)
@@ -150,16 +154,11 @@ func (s *Server) deliver(subject string, e *natsproto.Envelope, bytes []byte) er
 		if parts > 1 {
 			e.Part = natsproto.Part{N: n + 1, Of: parts}
 		}
-		if err := s.publish(&nats.Msg{Subject: subject, Header: e.Header(), Data: part}); err != nil {
+		if err := publish(&nats.Msg{Subject: subject, Header: e.Header(), Data: part}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// tell publishes headers and a few words on an inbox.
-func (s *Server) tell(subject string, h natsproto.Header, text []byte) {
-	_ = s.publish(&nats.Msg{Subject: subject, Header: h, Data: text}) // counted where it failed
 }
 
 // Sizes of messages.

@@ -287,7 +287,11 @@ func (s *Server) finish(reading *sync.WaitGroup, end context.CancelFunc) {
 	if !s.pub().IsConnected() {
 		return
 	}
-	if err := s.pub().FlushTimeout(s.o.Grace); err != nil {
+	err := s.pub().FlushTimeout(s.o.Grace)
+	if d := s.link.Load().direct; err == nil && d != nil {
+		err = d.flush(s.o.Grace)
+	}
+	if err != nil {
 		s.log.Warn("the last messages may not have reached the NATS server", "error", err)
 	}
 }

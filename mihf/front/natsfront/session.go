@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"google.golang.org/protobuf/proto"
 
 	"mihf.dev/mihf"
@@ -195,6 +196,20 @@ func (s *Server) hints(x *session) error {
 	}
 }
 
+// toSession publishes on the inbox of a session: all of an attachment goes one way, so that it
+// keeps its order, and all of a recording.
+func (s *Server) toSession(x *session, m *nats.Msg) error {
+	d := s.link.Load().direct
+	if d == nil || x.at == nil {
+		return s.publish(m)
+	}
+	err := d.publish(m)
+	if err != nil {
+		s.counts.dropped.Add(1)
+	}
+	return err
+}
+
 // sendOwn delivers one. What is not published shows to the client by Previous.
 func (s *Server) sendOwn(x *session, l *letter, d *mihf.Delivery) {
 	switch d.Kind {
@@ -205,7 +220,7 @@ func (s *Server) sendOwn(x *session, l *letter, d *mihf.Delivery) {
 			s.log.Error("hint not published", "sequence", d.Hint.Sequence, "kind", d.Hint.Kind.String(), "error", err)
 			return
 		}
-		if s.publish(m) == nil {
+		if s.toSession(x, m) == nil {
 			s.counts.hints.Add(1)
 		}
 	case mihf.DeliverGap:
@@ -214,7 +229,8 @@ func (s *Server) sendOwn(x *session, l *letter, d *mihf.Delivery) {
 			s.counts.encodeErrors.Add(1)
 			return
 		}
-		_ = s.deliver(x.deliver, &natsproto.Envelope{Type: natsproto.TypeGap, Previous: d.Previous}, b) // counted where it failed
+		publish := func(m *nats.Msg) error { return s.toSession(x, m) }
+		_ = s.deliverBy(publish, x.deliver, &natsproto.Envelope{Type: natsproto.TypeGap, Previous: d.Previous}, b) // counted where it failed
 	default: // an attachment has nothing else
 	}
 }
@@ -232,7 +248,7 @@ func (s *Server) said(x *session, why error, last proto.Message) {
 		h[natsproto.HeaderError], h[natsproto.HeaderContentType] = []string{code}, []string{contentType}
 		bytes = text
 	}
-	s.tell(x.deliver, h, bytes)
+	_ = s.toSession(x, &nats.Msg{Subject: x.deliver, Header: h, Data: bytes}) // counted where it failed
 }
 
 // failed tells the client that an acknowledgement was refused.
@@ -241,7 +257,7 @@ func (s *Server) failed(x *session, why error) {
 	h := e.Header()
 	code, text, contentType := natsproto.AsProtobuf.Refuse(why)
 	h[natsproto.HeaderError], h[natsproto.HeaderContentType] = []string{code}, []string{contentType}
-	s.tell(x.deliver, h, text)
+	_ = s.toSession(x, &nats.Msg{Subject: x.deliver, Header: h, Data: text}) // counted where it failed
 }
 
 // unregister ends the registration of a flow or, where none is named, the session.
