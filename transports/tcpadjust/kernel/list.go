@@ -26,7 +26,8 @@ const (
 	recAcked   = 112 // double words from here on
 	recGot     = 120
 	recPacing  = 128
-	recordSize = 136
+	recUID     = 136
+	recordSize = 144
 )
 
 // words are the members of a tcp_sock, of a word each, from recWords on.
@@ -67,6 +68,8 @@ func listProgram(l *layout) asm.Instructions {
 		p = append(p, asm.LoadMem(asm.R1, rTCP, offset, asm.DWord), asm.StoreMem(asm.RFP, base+to, asm.R1, asm.DWord))
 	}
 	p = append(p,
+		asm.LoadMem(asm.R1, rTCP, l.at("sock", "sk_uid"), asm.Word), asm.StoreMem(asm.RFP, base+recUID, asm.R1, asm.Word),
+		asm.StoreImm(asm.RFP, base+recUID+4, 0, asm.Word),
 		asm.StoreImm(asm.RFP, base+recDevice, 0, asm.Word),
 		asm.LoadMem(asm.R1, rTCP, l.at("sock", "sk_dst_cache"), asm.DWord), asm.JEq.Imm(asm.R1, 0, "write"),
 		asm.LoadMem(asm.R1, asm.R1, l.at("dst_entry", "dev"), asm.DWord), asm.JEq.Imm(asm.R1, 0, "write"),
@@ -120,7 +123,7 @@ func decode(b []byte) (Socket, bool) {
 		MinRTT: µs(word(5)), RcvRTT: µs(word(6) >> 3), PacketsOut: word(7), LostOut: word(8), RcvNxt: word(9),
 		SndUna: word(10), SndNxt: word(11), SndWnd: word(12), Delivered: word(13), Retransmitted: word(14),
 		BytesAcked: native.Uint64(b[recAcked:]), BytesReceived: native.Uint64(b[recGot:]),
-		PacingBPS: bits(native.Uint64(b[recPacing:])),
+		PacingBPS: bits(native.Uint64(b[recPacing:])), UID: native.Uint32(b[recUID:]),
 	}, true
 }
 

@@ -10,6 +10,7 @@ type Socket struct {
 	Cookie         uint64
 	Local, Remote  netip.AddrPort
 	Device         int    // ifindex of the route that it uses now; 0: none is cached
+	UID            uint32 // its owner, of the initial user namespace
 	State          uint8  // TCP_ESTABLISHED and so on
 	Cwnd, Ssthresh uint32 // segments
 	Clamp          uint32 // segments
