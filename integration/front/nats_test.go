@@ -51,10 +51,10 @@ func embeddedNATS(t *testing.T, b front.Broker, listen string) *natsfront.Server
 }
 
 // dialNATS returns how to connect as a user.
-func dialNATS(url string, in nats.InProcessConnProvider) func(*testing.T, uint32) clients.Client {
+func dialNATS(node mihf.NodeID, url string, in nats.InProcessConnProvider) func(*testing.T, uint32) clients.Client {
 	return func(t *testing.T, uid uint32) clients.Client {
 		t.Helper()
-		c, err := mihnats.Dial(url, mihnats.Options{Node: "node", User: NATSUser(uid), Password: natsSecret, InProcess: in})
+		c, err := mihnats.Dial(url, mihnats.Options{Node: node, User: NATSUser(uid), Password: natsSecret, InProcess: in})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,14 +66,14 @@ func dialNATS(url string, in nats.InProcessConnProvider) func(*testing.T, uint32
 func TestNATSInProcess(t *testing.T) {
 	Run(t, Front{Name: "nats in process", Grants: NATSUsers(), Serve: func(t *testing.T, b front.Broker) func(*testing.T, uint32) clients.Client {
 		t.Helper()
-		return dialNATS("", embeddedNATS(t, b, ""))
+		return dialNATS(b.Node(), "", embeddedNATS(t, b, ""))
 	}})
 }
 
 func TestNATSLoopback(t *testing.T) {
 	Run(t, Front{Name: "nats on loopback", Grants: NATSUsers(), Serve: func(t *testing.T, b front.Broker) func(*testing.T, uint32) clients.Client {
 		t.Helper()
-		return dialNATS("nats://"+embeddedNATS(t, b, "127.0.0.1:0").Addr().String(), nil)
+		return dialNATS(b.Node(), "nats://"+embeddedNATS(t, b, "127.0.0.1:0").Addr().String(), nil)
 	}})
 }
 
@@ -81,11 +81,11 @@ func TestNATSLoopback(t *testing.T) {
 func TestNATSExternal(t *testing.T) {
 	Run(t, Front{Name: "nats external", Grants: NATSUsers(), Serve: func(t *testing.T, b front.Broker) func(*testing.T, uint32) clients.Client {
 		t.Helper()
-		server := daemons.NATS(t, daemons.NATSConfig{Config: externalConfig("node")})
+		server := daemons.NATS(t, daemons.NATSConfig{Config: externalConfig(b.Node())})
 		serveNATS(t, natsfront.Options{Broker: b, External: &natsfront.External{
 			Servers: []string{server.URL}, Auth: []nats.Option{nats.UserInfo("mihfd", natsSecret)}, TrustRequestInfo: true,
 		}})
-		dial := dialNATS(server.URL, nil)
+		dial := dialNATS(b.Node(), server.URL, nil)
 		c := dial(t, admin)
 		for began := time.Now(); ; { // the front is ready before it is connected
 			_, err := c.Status(t.Context())

@@ -42,6 +42,8 @@ func Run(t *testing.T, f Front) {
 		{"FreezeAndLease", nil, testFreezeAndLease},
 		{"LateRegistration", nil, testLateRegistration},
 		{"LateFreeze", nil, testLateFreeze},
+		{"Lapse", shortLeases, testLapse},
+		{"EveryByte", anyNode, testEveryByte},
 		{"RegisterWhileReading", nil, testRegisterWhileReading},
 		{"OwnFlows", nil, testOwnFlows},
 		{"Permission", nil, testRoles},
