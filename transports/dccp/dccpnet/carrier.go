@@ -2,6 +2,17 @@ package dccpnet
 
 import "net/netip"
 
+// checker is a carrier that drops packets with a wrong checksum itself.
+type checker interface{ BadChecksums() uint64 }
+
+// badChecksums is what a carrier dropped, for all its connections.
+func badChecksums(c Carrier) uint64 {
+	if c, ok := c.(checker); ok {
+		return c.BadChecksums()
+	}
+	return 0
+}
+
 // Carrier sends and receives DCCP packets. Its methods may be called from several
 // goroutines, Read from one.
 type Carrier interface {

@@ -61,6 +61,8 @@ type EndpointStats struct {
 	Connections int    // now
 	HalfOpen    int    // of these, with the handshake not done
 	Refused     uint64 // connections beyond the backlog
+	// BadChecksums counts packets that came with a wrong checksum.
+	BadChecksums uint64
 }
 
 func newEndpoint(carrier Carrier, o Options, listens bool) (*Endpoint, error) {

@@ -52,13 +52,16 @@ type Stats struct {
 	Unsent   uint64 // packets that could not be sent
 	Overflow uint64 // datagrams that found the receive queue full
 	Waiting  int    // datagrams in the send queue
+	// BadChecksums counts packets that came with a wrong checksum, for all connections of
+	// the socket.
+	BadChecksums uint64
 }
 
 // Stats returns the counters.
 func (c *Conn) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Stats: c.engine.Stats(), RebindStats: c.moves, Unsent: c.unsent, Overflow: c.overflow, Waiting: c.out.n}
+	return Stats{Stats: c.engine.Stats(), RebindStats: c.moves, Unsent: c.unsent, Overflow: c.overflow, Waiting: c.out.n, BadChecksums: badChecksums(c.end.carrier)}
 }
 
 // MaxData returns the longest datagram that can be written, in bytes. It changes with the

@@ -66,6 +66,7 @@ func (l *Listener) Stats() EndpointStats {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.ListenerStats = e.stray.Stats()
+	s.BadChecksums = badChecksums(e.carrier)
 	s.Connections, s.HalfOpen = len(e.conns), e.half
 	return s
 }
