@@ -8,6 +8,11 @@ type flight struct {
 	times  int       // that it was sent
 	sacked bool      // the receiver has it
 	lost   bool      // and waits to be sent again
+
+	// What was known of the delivery when it was sent.
+	firstSent, deliveredAt mihf.Time
+	delivered              uint64
+	limited                bool
 }
 
 // board is the table of the segments from una up to high, those that were ever sent. It keeps

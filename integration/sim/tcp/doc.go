@@ -3,9 +3,10 @@
 //
 // # Guarantees
 //
-//   - Loss recovery by NewReno (RFC 6582) or by selective acknowledgements (RFC 6675), with the
+//   - Loss recovery by NewReno (RFC 6582), by selective acknowledgements (RFC 6675) or by time with
+//     tail loss probes (RACK-TLP, RFC 8985) and proportional rate reduction (RFC 6937); with the
 //     retransmission timer of RFC 6298 and limited transmit (RFC 3042).
-//   - Congestion control by Reno (RFC 5681) or CUBIC (RFC 9438).
+//   - Congestion control by Reno (RFC 5681), CUBIC (RFC 9438) or BBR, version 1, which is paced.
 //   - Never more than one congestion response for the segments of one window.
 //   - The receiver acknowledges at once what is out of order or fills a gap, and at least every
 //     second segment (RFC 5681, 4.2); it reports the newest block first (RFC 2018).
@@ -18,5 +19,6 @@
 //
 // The unit is the segment: all have the same size and windows count segments, not octets. There
 // is no handshake and no end of a connection. A receiver never takes back what it has reported
-// (RFC 2018 allows that; no receiver of the bed does it).
+// (RFC 2018 allows that; no receiver of the bed does it). CUBIC starts without HyStart++; BBR has no
+// model of aggregated acknowledgements and no detection of policers. No spurious timeout is undone.
 package tcp

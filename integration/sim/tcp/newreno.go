@@ -1,9 +1,12 @@
 package tcp
 
+import "mihf.dev/mihf"
+
 // newReno recovers by duplicate acknowledgements alone (RFC 6582); the steps are those of its
 // section 3.2. The retransmission timer begins anew with each partial acknowledgement, the
 // "slow but steady" variant of section 4.
 type newReno struct {
+	noTimers
 	fast       bool
 	point      uint64 // behind "recover": what was sent when the last recovery or timeout began
 	duplicates int
@@ -53,7 +56,7 @@ func (r *newReno) duplicate(s *Sender, e Event) {
 	}
 }
 
-func (r *newReno) pick(s *Sender) (uint64, bool) {
+func (r *newReno) pick(s *Sender, _ mihf.Time) (uint64, bool) {
 	if r.resend {
 		r.resend = false
 		return s.board.una, true
@@ -69,7 +72,7 @@ func (r *newReno) pick(s *Sender) (uint64, bool) {
 }
 
 // timeout goes back to the first segment that is not acknowledged (step 4).
-func (r *newReno) timeout(s *Sender) {
+func (r *newReno) timeout(s *Sender, _ mihf.Time) {
 	*r = newReno{point: s.board.high}
 	s.next = s.board.una
 }

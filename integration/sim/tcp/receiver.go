@@ -17,6 +17,7 @@ type ReceiverConfig struct {
 type Receiver struct {
 	config  ReceiverConfig
 	next    uint64
+	edge    uint64    // behind the last segment that was ever asked for
 	blocks  []Block   // beyond next, the newest first
 	acked   uint64    // Next of the last acknowledgement
 	echo    mihf.Time // TS.Recent of RFC 7323, 4.3
@@ -50,7 +51,7 @@ func (r *Receiver) OnSegment(now mihf.Time, g Segment) (Ack, bool) {
 	case g.Seq < r.next || r.has(g.Seq):
 		r.Duplicates++
 		return r.duplicate(g.Seq), true
-	case g.Seq >= r.next+uint64(r.config.Window):
+	case g.Seq >= max(r.edge, r.next+uint64(r.config.Window)):
 		return r.ack(), true // no room: what is acknowledged says so
 	case g.Seq > r.next:
 		r.insert(g.Seq)
@@ -67,7 +68,8 @@ func (r *Receiver) OnSegment(now mihf.Time, g Segment) (Ack, bool) {
 	return Ack{}, false
 }
 
-// SetWindow changes the room for segments and returns the acknowledgement that says so.
+// SetWindow changes the room for segments and returns the acknowledgement that says so. What was
+// asked for before is still taken: a smaller window stops what comes after it (RFC 9293, 3.8.6.2.1).
 func (r *Receiver) SetWindow(segments int) Ack {
 	r.config.Window = segments
 	return r.ack()
@@ -86,7 +88,7 @@ func (r *Receiver) Advance(now mihf.Time) (Ack, bool) {
 
 func (r *Receiver) ack() Ack {
 	r.waiting, r.due = false, 0
-	r.acked = r.next
+	r.acked, r.edge = r.next, max(r.edge, r.next+uint64(r.config.Window))
 	a := Ack{Next: r.next, Window: r.config.Window, Echo: r.echo}
 	if r.config.SACK {
 		a.Used = copy(a.Blocks[:], r.blocks)

@@ -104,9 +104,9 @@ func TestReceiveWindow(t *testing.T) {
 func TestDelivery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := uint64(rapid.IntRange(1, 80).Draw(t, "segments"))
-		control := rapid.SampledFrom([]func(float64) Control{NewReno, NewCUBIC}).Draw(t, "control")
+		control := rapid.SampledFrom([]func(float64) Control{NewReno, NewCUBIC, NewBBR}).Draw(t, "control")
 		c := Config{
-			Segments: n, Recovery: Recovery(rapid.IntRange(0, int(BySACK)).Draw(t, "recovery")), Control: control,
+			Segments: n, Recovery: Recovery(rapid.IntRange(0, int(ByTime)).Draw(t, "recovery")), Control: control,
 			MaxWindow: rapid.IntRange(0, 12).Draw(t, "limit"),
 		}
 		s := NewSender(c)

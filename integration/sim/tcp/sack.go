@@ -1,11 +1,14 @@
 package tcp
 
+import "mihf.dev/mihf"
+
 // duplicateThreshold is DupThresh of RFC 6675.
 const duplicateThreshold = 3
 
 // scoreboard recovers by selective acknowledgements (RFC 6675). What is lost is marked on the
 // board; the window is filled by what is estimated to be in the network.
 type scoreboard struct {
+	noTimers
 	fast       bool
 	timedOut   bool   // until all that was outstanding then is acknowledged
 	point      uint64 // RecoveryPoint: where the recovery, or the time after a timeout, ends
@@ -17,12 +20,13 @@ type scoreboard struct {
 
 func (r *scoreboard) recovering() bool { return r.fast }
 
-// inFlight leaves out, after a timeout, what is known to be lost.
+// inFlight leaves out, after a timeout, what is known to be lost, and never exceeds the window: beyond
+// it is what the receiver has out of order.
 func (r *scoreboard) inFlight(s *Sender) int {
 	if r.timedOut {
 		return s.board.pipe()
 	}
-	return s.board.outstanding()
+	return min(s.board.outstanding(), max(s.allowed(), 1))
 }
 
 func (r *scoreboard) acked(s *Sender, e Event, fresh int, _ bool) {
@@ -85,7 +89,7 @@ func (r *scoreboard) detect(s *Sender) bool {
 	return found
 }
 
-func (r *scoreboard) pick(s *Sender) (uint64, bool) {
+func (r *scoreboard) pick(s *Sender, _ mihf.Time) (uint64, bool) {
 	seq, lost := s.board.firstLost()
 	if r.resend && lost {
 		r.resend = false
@@ -105,7 +109,7 @@ func (r *scoreboard) pick(s *Sender) (uint64, bool) {
 }
 
 // timeout marks all that the receiver hasn't reported as lost (section 5.1).
-func (r *scoreboard) timeout(s *Sender) {
+func (r *scoreboard) timeout(s *Sender, _ mihf.Time) {
 	*r = scoreboard{timedOut: true, point: s.board.high, scanned: s.board.high}
 	s.board.loseAll()
 }

@@ -14,6 +14,7 @@ type Recovery uint8
 const (
 	ByDuplicates Recovery = iota // NewReno, RFC 6582
 	BySACK                       // RFC 6675
+	ByTime                       // RACK-TLP, RFC 8985, with selective acknowledgements
 )
 
 // Config describes a sender. Zero values have the defaults that are named.
@@ -34,6 +35,7 @@ type Stats struct {
 	Recoveries      uint64 // fast recoveries
 	Timeouts        uint64
 	Probes          uint64 // of a closed window
+	TailProbes      uint64 // for losses at the end of what was sent
 }
 
 // A Sender is the sending end of a connection.
@@ -53,6 +55,9 @@ type Sender struct {
 	last     mihf.Time // when something was sent
 	limited  bool      // the congestion window kept back what there was to send
 	expired  uint64    // behind the segment for which the timer expired last
+	dsack    bool      // the acknowledgement tells of a segment that came twice
+	paceAt   mihf.Time // the next segment of a paced sender; zero: now, or when asked for
+	rate     rateMeter
 	stats    Stats
 }
 
@@ -63,10 +68,17 @@ type repair interface {
 	acked(s *Sender, e Event, fresh int, duplicate bool)
 	// inFlight is FlightSize of RFC 5681, in segments.
 	inFlight(s *Sender) int
+	// delivered takes a segment that the receiver newly has; echo is the timestamp that came back.
+	delivered(now mihf.Time, seq uint64, f *flight, echo mihf.Time)
 	// pick returns what is to be sent next.
-	pick(s *Sender) (seq uint64, ok bool)
+	pick(s *Sender, now mihf.Time) (seq uint64, ok bool)
+	// sent takes a segment that was sent.
+	sent(s *Sender, now mihf.Time, f *flight)
 	// timeout takes an expiry of the retransmission timer.
-	timeout(s *Sender)
+	timeout(s *Sender, now mihf.Time)
+	// next is when advance has something to do; zero: never.
+	next() mihf.Time
+	advance(s *Sender, now mihf.Time)
 	// recovering reports whether a fast recovery is going on.
 	recovering() bool
 }
@@ -89,6 +101,8 @@ func NewSender(c Config) *Sender {
 		s.repair = &newReno{}
 	case BySACK:
 		s.repair = &scoreboard{}
+	case ByTime:
+		s.repair = &rack{}
 	default:
 		panic(fmt.Sprintf("tcp: no recovery has the number %d", c.Recovery))
 	}
@@ -141,9 +155,16 @@ func (s *Sender) Poll(now mihf.Time) (Segment, bool) {
 		s.control.Idle(now, s.config.InitialWindow) // RFC 5681, 4.1
 		s.last = now
 	}
-	seq, ok := s.repair.pick(s)
+	if s.paceAt > now {
+		return Segment{}, false
+	}
+	seq, ok := s.repair.pick(s, now)
 	if !ok {
+		s.paceAt = 0 // an acknowledgement will tell
 		s.limited = s.next < s.board.high || s.board.lost > 0 || s.hasNew()
+		if !s.limited {
+			s.rate.idle(s.board.pipe())
+		}
 		s.watchWindow(now)
 		return Segment{}, false
 	}
@@ -152,7 +173,12 @@ func (s *Sender) Poll(now mihf.Time) (Segment, bool) {
 }
 
 func (s *Sender) send(now mihf.Time, seq uint64) Segment {
+	pipe := s.board.pipe()
 	f := s.board.send(seq, now)
+	s.rate.sent(now, pipe, f)
+	if p, ok := s.control.(Paced); ok {
+		s.pace(now, p.PacingRate())
+	}
 	s.last = now
 	s.stats.Sent++
 	if f.times > 1 {
@@ -161,7 +187,28 @@ func (s *Sender) send(now mihf.Time, seq uint64) Segment {
 	if s.expires.IsZero() {
 		s.expires = now.Add(s.rto.timeout()) // RFC 6298, 5.1
 	}
+	s.repair.sent(s, now, f)
 	return Segment{Seq: seq, Sent: now, Retransmission: f.times > 1}
+}
+
+// paced reports whether the control spaces the segments itself.
+func (s *Sender) paced() bool {
+	_, ok := s.control.(Paced)
+	return ok
+}
+
+// pace sets when the next segment may leave.
+func (s *Sender) pace(now mihf.Time, rate float64) {
+	s.paceAt = 0
+	if rate > 0 {
+		s.paceAt = now.Add(max(time.Duration(float64(time.Second)/rate), 1))
+	}
+}
+
+// deliver takes a segment that the receiver newly has.
+func (s *Sender) deliver(now mihf.Time, seq uint64, f *flight, echo mihf.Time) {
+	s.rate.delivered(now, f)
+	s.repair.delivered(now, seq, f, echo)
 }
 
 // watchWindow sets the persist timer where only the receiver's window is in the way.
@@ -199,25 +246,33 @@ func (s *Sender) OnAck(now mihf.Time, a Ack) {
 		s.probes, s.probed, s.probeDue = 0, 0, false
 	}
 	fresh := 0
-	for s.board.una < a.Next {
+	s.dsack = a.DSACK
+	for seq := s.board.una; seq < a.Next; seq++ {
 		if f := s.board.drop(); !f.sacked {
 			fresh++
+			s.deliver(now, seq, &f, a.Echo)
 		}
 	}
 	s.next = max(s.next, s.board.una)
-	fresh += s.takeBlocks(&a)
+	fresh += s.takeBlocks(now, &a)
 	if e.Acked > 0 {
 		e.RTT = now.Sub(a.Echo)
 		s.rto.sample(e.RTT)
 		s.restart(now)
 	}
 	e.SRTT = s.rto.srtt
+	lost := s.board.lost
 	s.repair.acked(s, e, fresh, duplicate)
+	if p, ok := s.control.(Paced); ok {
+		d := s.rate.take(e)
+		d.Fresh, d.Pipe, d.Recovery, d.NewLosses = fresh, s.board.pipe(), s.repair.recovering(), s.board.lost > lost
+		p.Delivered(d)
+	}
 }
 
 // takeBlocks marks what the receiver has beyond the cumulative acknowledgement, and returns how
 // many segments are new in it.
-func (s *Sender) takeBlocks(a *Ack) (fresh int) {
+func (s *Sender) takeBlocks(now mihf.Time, a *Ack) (fresh int) {
 	if s.config.Recovery == ByDuplicates {
 		return 0
 	}
@@ -226,8 +281,9 @@ func (s *Sender) takeBlocks(a *Ack) (fresh int) {
 			continue
 		}
 		for seq := max(b.From, s.board.una); seq < min(b.To, s.board.high); seq++ {
-			if s.board.sack(seq) != nil {
+			if f := s.board.sack(seq); f != nil {
 				fresh++
+				s.deliver(now, seq, f, a.Echo)
 			}
 		}
 	}
@@ -242,11 +298,15 @@ func (s *Sender) restart(now mihf.Time) {
 	}
 }
 
-// Next returns when the sender wants [Sender.Advance]; zero: not before another input.
-func (s *Sender) Next() mihf.Time { return mihf.Sooner(s.expires, s.probes) }
+// Next returns when the sender wants [Sender.Advance] and [Sender.Poll]; zero: not before another
+// input.
+func (s *Sender) Next() mihf.Time {
+	return mihf.Sooner(mihf.Sooner(s.expires, s.probes), mihf.Sooner(s.repair.next(), s.paceAt))
+}
 
 // Advance does what is due: the retransmission timer, a probe. Poll then gives what to send.
 func (s *Sender) Advance(now mihf.Time) {
+	s.repair.advance(s, now)
 	if s.probes.Due(now) {
 		s.probes, s.probeDue = 0, true
 	}
@@ -257,6 +317,6 @@ func (s *Sender) Advance(now mihf.Time) {
 	s.control.Timeout(now, s.repair.inFlight(s), s.expired != s.board.una+1)
 	s.expired = s.board.una + 1
 	s.rto.expired()
-	s.repair.timeout(s)
+	s.repair.timeout(s, now)
 	s.expires = now.Add(s.rto.timeout())
 }
