@@ -26,8 +26,8 @@ type setup struct {
 	thresholds  tried
 	polling     tried
 	rateBefore  uint32 // what stood before ours
-	denied      bool
-	thresholded bool // by us or others
+	denied      bool   // the polling was refused for want of a permission
+	thresholded bool   // by us or others
 }
 
 // tried is what came of a request.
@@ -78,7 +78,7 @@ func (s *setup) answered(now mihf.Time, m *modem, c call, err error) {
 	case v == verdictRefused, v == verdictDenied, v == verdictGone: // whether the object is gone, the list says
 		m.cfg.count.refused.Add(1)
 		result = refused
-		s.denied = s.denied || v == verdictDenied
+		s.denied = v == verdictDenied && c.kind == callPolling
 	default:
 		s.gap = min(max(2*s.gap, retrySetup), retryMost)
 		s.nextAt = now.Add(s.gap)

@@ -132,8 +132,14 @@ func TestThresholds(t *testing.T) {
 
 // A modem that refuses thresholds is asked once, and polled.
 func TestThresholdsRefused(t *testing.T) {
+	for _, err := range []dbus.Error{errUnsupported, {Name: "org.freedesktop.DBus.Error.AccessDenied"}, {Name: "org.freedesktop.DBus.Error.UnknownMethod"}} {
+		thresholdsRefused(t, err)
+	}
+}
+
+func thresholdsRefused(t *testing.T, err error) {
 	mm := newManager(registered(modem0, imei))
-	mm.fail["SetupThresholds"] = errUnsupported
+	mm.fail["SetupThresholds"] = err
 	inBubble(t, mm, func(o *Options) { o.ThresholdDB = 3 }, func(b *bed) {
 		time.Sleep(10 * time.Minute)
 		if n, polls := b.count("SetupThresholds"), b.count("Setup"); n != 1 || polls != 1 {
