@@ -140,6 +140,7 @@ type LinkStatus struct {
 	PoA         PoA
 	SSID        []byte
 	Association AssociationState
+	Technology  string // of the attachment (see [Association]); "": not known
 	UsableIPv4  bool
 	UsableIPv6  bool
 	Values      Values

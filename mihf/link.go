@@ -128,6 +128,9 @@ type Association struct {
 	SSID  []byte     // the ESS; nil where there is none
 	Cause DownReason // of a disconnection
 	Code  uint32     // reason code of the technology (802.11 reason, MM state reason)
+	// Technology is what carries a cellular link: "gsm", "umts", "lte", "5gnr", "lte+5gnr"
+	// (non-standalone) or "cdma". "": not known, or the link's type says it.
+	Technology string
 	// Local says that our own side ended the attachment (the supplicant left:
 	// no DISCONNECTED_BY_AP, no beacon loss). It is evidence of a roam.
 	Local bool

@@ -41,7 +41,7 @@ func TestM04BearerLost(t *testing.T) {
 	known := func(s *mihf.Snapshot) bool {
 		l := named(s, "v0")
 		rsrp, _ := l.Values.Get(mihf.ParamRSRP)
-		return len(s.Links) == 1 && l.Up && l.PoA == "26201-1c3d4e5" && rsrp == -90 && !l.Values.Has(mihf.ParamSINR) && !l.Values.Has(mihf.ParamRSRQ)
+		return len(s.Links) == 1 && l.Up && l.PoA == "26201-1c3d4e5" && l.Technology == "lte" && rsrp == -90 && !l.Values.Has(mihf.ParamSINR) && !l.Values.Has(mihf.ParamRSRQ)
 	}
 	b.snapshot("the cell and the signal of the one link", known)
 	overDBus, err := mihdbus.Dial(bus.Address, mihdbus.Options{})

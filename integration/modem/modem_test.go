@@ -25,6 +25,7 @@ func TestRegistered(t *testing.T) {
 	m.Radio(func(r *atmodem.Radio) { r.RSRP, r.RSRQ, r.Bars = -110, -15, 1 })
 	b.sample(map[mihf.Parameter]float64{mihf.ParamRSRP: -110, mihf.ParamRSRQ: -15})
 	m.Network(func(n *atmodem.Network) { n.Access = atmodem.UMTS })
+	b.Wait(t, "UMTS", func(o *mihf.Observation) bool { return o.Association != nil && o.Association.Technology == "umts" })
 	b.sample(map[mihf.Parameter]float64{mihf.ParamRSCP: -95, mihf.ParamEcIo: -6})
 }
 

@@ -29,7 +29,7 @@ func (m *Machine) observeGone(now mihf.Time, why mihf.DownReason, ev *Events) {
 	}
 	m.known = false
 	m.facts, m.lci = nil, nil
-	m.association = mihf.AssociationNone
+	m.association, m.technology = mihf.AssociationNone, ""
 	m.attached = false
 	m.setPaths(now, mihf.DownRemoved, ev)
 	if m.announced {
@@ -46,6 +46,7 @@ func (m *Machine) observeGone(now mihf.Time, why mihf.DownReason, ev *Events) {
 }
 
 func (m *Machine) observeAssociation(now, at mihf.Time, a *mihf.Association, ev *Events) {
+	m.technology = a.Technology
 	switch a.State {
 	case mihf.AssociationNone, mihf.AssociationDisconnected:
 		m.association, m.nextPoA = a.State, ""

@@ -368,3 +368,21 @@ func TestEmptyObservations(t *testing.T) {
 	}
 	h.want("link_removed explicit_disconnect") // by ObsLinkGone
 }
+
+// The technology is that of the attachment, and ends with it.
+func TestTechnology(t *testing.T) {
+	h := newMachine(t)
+	want := func(want string) {
+		t.Helper()
+		var s mihf.LinkStatus
+		if h.m.Status(h.now, &s); s.Technology != want {
+			t.Errorf("technology %q, want %q", s.Technology, want)
+		}
+	}
+	o := association(mihf.AssociationAssociated, apA, "")
+	o.Association.Technology = "lte"
+	h.give(o)
+	want("lte")
+	h.give(association(mihf.AssociationDisconnected, apA, ""))
+	want("")
+}

@@ -56,6 +56,7 @@ type Machine struct {
 	known       bool // something was observed since the link appeared
 	facts       *mihf.LinkFacts
 	association mihf.AssociationState
+	technology  string
 	ssid        []byte
 	poa         mihf.PoA
 	poaAt       mihf.Time // since when poa is known
@@ -174,6 +175,7 @@ func (m *Machine) Advance(now mihf.Time, ev *Events) {
 func (m *Machine) Status(now mihf.Time, s *mihf.LinkStatus) {
 	s.Link, s.Facts, s.Up, s.Since = m.link, m.facts, m.announced, m.since
 	s.PoA, s.SSID, s.Association = m.poa, m.ssid, m.association
+	s.Technology = m.technology
 	s.UsableIPv4, s.UsableIPv6 = m.paths[0].usable, m.paths[1].usable
 	s.Values, s.ValuesAt = m.params.values, m.params.at
 	if m.prediction.isOpen {

@@ -165,7 +165,7 @@ func (a *association) decode() (_ *mihf.Association, err error) {
 	if a == nil {
 		return nil, nil
 	}
-	out := &mihf.Association{PoA: mihf.PoA(a.PoA), SSID: a.SSID, Code: a.Code, Local: a.Local}
+	out := &mihf.Association{PoA: mihf.PoA(a.PoA), SSID: a.SSID, Code: a.Code, Local: a.Local, Technology: string(a.Technology)}
 	if out.State, err = parse("state", a.State, mihf.ParseAssociationState); err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func encodeAssociation(a *mihf.Association) *association {
 	if a == nil {
 		return nil
 	}
-	out := &association{State: a.State.String(), PoA: text(a.PoA), SSID: a.SSID, Code: a.Code, Local: a.Local}
+	out := &association{State: a.State.String(), PoA: text(a.PoA), SSID: a.SSID, Code: a.Code, Local: a.Local, Technology: text(a.Technology)}
 	if a.State == mihf.AssociationDisconnected || a.Cause != 0 {
 		cause := a.Cause.String()
 		out.Cause = &cause

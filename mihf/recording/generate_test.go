@@ -66,7 +66,7 @@ func observations() *rapid.Generator[mihf.Observation] {
 			o.Association = &mihf.Association{
 				State: mihf.AssociationState(small("state", int(mihf.AssociationAuthorised))), PoA: poa(),
 				SSID: ssids().Draw(rt, "ssid"), Cause: mihf.DownReason(small("cause", int(mihf.DownUnknown))),
-				Code: rapid.Uint32().Draw(rt, "code"), Local: flag("local"),
+				Code: rapid.Uint32().Draw(rt, "code"), Local: flag("local"), Technology: rapid.SampledFrom([]string{"", "lte", "lte+5gnr"}).Draw(rt, "technology"),
 			}
 		case mihf.ObsDetected:
 			o.Detected = &mihf.Detected{PoA: poa(), SSID: ssids().Draw(rt, "ssid"), Values: values().Draw(rt, "values")}

@@ -115,6 +115,8 @@ type association struct {
 	Cause *string `json:"cause,omitzero"`
 	Code  uint32  `json:"code,omitzero"`
 	Local bool    `json:"local,omitzero"`
+
+	Technology text `json:"technology,omitzero"`
 }
 
 type detected struct {

@@ -277,7 +277,7 @@ func (g gen) observation(k mihf.ObservationKind) mihf.Observation {
 	case mihf.ObsRadio:
 		o.Values, o.PoA = g.values(), g.poa()
 	case mihf.ObsAssociation:
-		o.Association = &mihf.Association{State: mihf.AssociationState(g.n(4)), PoA: g.poa(), SSID: g.ssid(), Cause: g.reason(), Code: g.u32(), Local: g.bool()}
+		o.Association = &mihf.Association{State: mihf.AssociationState(g.n(4)), PoA: g.poa(), SSID: g.ssid(), Cause: g.reason(), Code: g.u32(), Local: g.bool(), Technology: string(g.poa())}
 	case mihf.ObsDetected:
 		o.Detected = new(g.detected())
 	case mihf.ObsScan:
@@ -360,7 +360,7 @@ func (g gen) snapshot() *mihf.Snapshot {
 func (g gen) linkStatus() mihf.LinkStatus {
 	return mihf.LinkStatus{
 		Link: g.link(), Facts: maybe(g, g.facts), Up: g.bool(), Since: g.when(), PoA: g.poa(), SSID: g.ssid(),
-		Association: mihf.AssociationState(g.n(4)), UsableIPv4: g.bool(), UsableIPv6: g.bool(), Values: g.values(), ValuesAt: g.when(),
+		Association: mihf.AssociationState(g.n(4)), Technology: string(g.poa()), UsableIPv4: g.bool(), UsableIPv6: g.bool(), Values: g.values(), ValuesAt: g.when(),
 		Prediction: opt(g, g.prediction), Forecast: maybe(g, g.forecast), LCI: maybe(g, g.lci), HoldDown: g.bool(),
 	}
 }

@@ -45,7 +45,7 @@ func (e Encoder) Observation(o *mihf.Observation) *mihv1.Observation {
 func (e Encoder) association(a *mihf.Association) *mihv1.Association {
 	return &mihv1.Association{
 		State: shifted[mihv1.AssociationState](a.State), Poa: e.poa(a.PoA), Ssid: a.SSID,
-		Cause: shifted[mihv1.DownReason](a.Cause), Code: a.Code, Local: a.Local,
+		Cause: shifted[mihv1.DownReason](a.Cause), Code: a.Code, Local: a.Local, Technology: text(a.Technology),
 	}
 }
 
@@ -105,7 +105,7 @@ func (r *reader) observationKind(o *mihf.Observation, p *mihv1.Observation) {
 func (r *reader) association(p *mihv1.Association) mihf.Association {
 	return mihf.Association{
 		State: enum[mihf.AssociationState](r, "state", mihv1.AssociationState_name, p.GetState()), PoA: mihf.PoA(p.GetPoa()), SSID: p.Ssid,
-		Cause: r.reason("cause", p.GetCause()), Code: p.GetCode(), Local: p.GetLocal(),
+		Cause: r.reason("cause", p.GetCause()), Code: p.GetCode(), Local: p.GetLocal(), Technology: p.GetTechnology(),
 	}
 }
 

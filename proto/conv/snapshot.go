@@ -11,6 +11,7 @@ func (e Encoder) LinkStatus(l *mihf.LinkStatus) *mihv1.LinkStatus {
 		Link: text(l.Link), Facts: encodeFacts(l.Facts), Up: l.Up, StateAge: e.age(l.Since), Poa: e.poa(l.PoA), Ssid: l.SSID,
 		Association: shifted[mihv1.AssociationState](l.Association), UsableIpv4: l.UsableIPv4, UsableIpv6: l.UsableIPv6,
 		Values: values(&l.Values), ValuesAge: e.age(l.ValuesAt), Forecast: e.Forecast(l.Forecast), Lci: e.LCI(l.LCI), HoldDown: l.HoldDown,
+		Technology: text(l.Technology),
 	}
 	if open, ok := l.Prediction.Get(); ok {
 		p.Prediction = e.prediction(&open)
@@ -27,6 +28,7 @@ func (r *reader) linkStatus(p *mihv1.LinkStatus) mihf.LinkStatus {
 		UsableIPv4:  p.GetUsableIpv4(), UsableIPv6: p.GetUsableIpv6(),
 		Values: r.values("values", p.GetValues()), ValuesAt: r.ago("values_age", p.GetValuesAge()),
 		Forecast: sub(r, "forecast", p.GetForecast(), r.forecast), LCI: sub(r, "lci", p.GetLci(), r.lci), HoldDown: p.GetHoldDown(),
+		Technology: p.GetTechnology(),
 	}
 	if open := p.GetPrediction(); open != nil {
 		failed := r.mark()

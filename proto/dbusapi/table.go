@@ -136,7 +136,7 @@ var (
 		Name: LinkInterface, Signals: eventSignals(false),
 		Properties: append([]introspect.Property{property("Id", "s", "const"), property("Type", "s", "const")},
 			changing("Name", "ay", "NameText", "s", "Up", "b", "UsableIPv4", "b", "UsableIPv6", "b", "HoldDown", "b",
-				"PoA", "s", "SSID", "ay", "SSIDText", "s", "Association", "s", "MTUBytes", "u", "Prediction", "s")...),
+				"PoA", "s", "SSID", "ay", "SSIDText", "s", "Association", "s", "Technology", "s", "MTUBytes", "u", "Prediction", "s")...),
 	}
 	flow = introspect.Interface{
 		Name: FlowInterface, Signals: hintSignals(),

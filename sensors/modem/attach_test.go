@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+	"github.com/google/go-cmp/cmp"
 
 	"mihf.dev/mihf"
 )
@@ -215,6 +216,39 @@ func TestTwoModems(t *testing.T) {
 		b.remove(modem1)
 		b.want("own gone removed", "second gone removed", "unavailable "+noModem)
 	})
+}
+
+// The access technology is told with the attachment, and anew when it changes.
+func TestTechnology(t *testing.T) {
+	inConnected(t, nil, func(b *bed) {
+		told := func() (list []string) {
+			b.settle()
+			for _, o := range b.rec.Drain() {
+				if o.Association != nil {
+					list = append(list, o.Association.State.String()+" "+o.Association.Technology)
+				}
+			}
+			return list
+		}
+		want := func(want ...string) {
+			t.Helper()
+			if d := cmp.Diff(want, told()); d != "" {
+				t.Errorf("(-want +got)\n%s", d)
+			}
+		}
+		want("authorised lte", "authorised lte")
+		b.set(modem0, modemInterface, "AccessTechnologies", uint32(accessNR|1<<14))
+		want("authorised lte+5gnr")
+		b.set(modem0, modemInterface, "AccessTechnologies", uint32(accessAny)) // not known
+		want()
+		b.state(modem0, stateRegistered, 0)
+		want("disconnected ", "associated ")
+	})
+	for access, want := range map[uint32]string{0: "", 1: "", 1 << 1: "gsm", 1 << 9: "umts", 1 << 12: "cdma", 1 << 14: "lte", 1 << 15: "5gnr", 1 << 16: "lte"} {
+		if got := technologyOf(access); got != want {
+			t.Errorf("%#x: %q, want %q", access, got, want)
+		}
+	}
 }
 
 // A modem that names no equipment is known by ModemManager's id for it, and without that by

@@ -120,6 +120,27 @@ func decodeModem(r *reader, of map[string]dict) modemInfo {
 	return i
 }
 
+// technologyOf is the name of access technologies; "": not known.
+func technologyOf(access uint32) string {
+	lte, nr := access&accessLTE != 0, access&accessNR != 0
+	switch {
+	case lte && nr:
+		return "lte+5gnr"
+	case nr:
+		return "5gnr"
+	case lte:
+		return "lte"
+	case access&accessUMTS != 0:
+		return "umts"
+	case access&accessGSM != 0:
+		return "gsm"
+	case access&accessCDMA != 0:
+		return "cdma"
+	default:
+		return ""
+	}
+}
+
 func decodeQuality(r *reader, m dict) mihf.Opt[quality] {
 	pair, ok := get[[]any](r, m, "SignalQuality")
 	if !ok {

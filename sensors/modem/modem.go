@@ -285,12 +285,12 @@ func (m *modem) meaning() mihf.AssociationState {
 // associate publishes the attachment if it is another than before. The end of one is told
 // as such, also where the modem stays registered.
 func (m *modem) associate(now mihf.Time) {
-	state, poa := m.meaning(), m.cell
+	state, poa, by := m.meaning(), m.cell, technologyOf(m.info.access)
 	if state < mihf.AssociationAssociated {
-		poa = ""
+		poa, by = "", ""
 	}
 	s := m.sent
-	if s != nil && s.State == state && (s.PoA == poa || poa == "") {
+	if s != nil && s.State == state && (s.PoA == poa || poa == "") && (s.Technology == by || by == "") {
 		return
 	}
 	if s != nil && s.State == mihf.AssociationAuthorised && state == mihf.AssociationAssociated {
@@ -302,7 +302,7 @@ func (m *modem) associate(now mihf.Time) {
 		}
 		m.end(now, poa)
 	} else {
-		m.publish(now, &mihf.Association{State: state, PoA: poa})
+		m.publish(now, &mihf.Association{State: state, PoA: poa, Technology: by})
 	}
 	if state < mihf.AssociationAssociated {
 		m.cell = ""

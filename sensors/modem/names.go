@@ -49,6 +49,7 @@ const (
 const (
 	accessGSM  = 1<<1 | 1<<2 | 1<<3 | 1<<4
 	accessUMTS = 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<9
+	accessCDMA = 1<<10 | 1<<11 | 1<<12 | 1<<13
 	accessLTE  = 1<<14 | 1<<16 | 1<<17
 	accessNR   = 1 << 15
 	accessAny  = 1<<32 - 1

@@ -47,6 +47,7 @@ func linkProperties(l *mihf.LinkStatus) properties {
 	if l.Association != 0 {
 		p.set("Association", l.Association.String())
 	}
+	p.setText("Technology", l.Technology)
 	if f := l.Facts; f != nil {
 		p.setOctets("Name", []byte(f.Name))
 		if f.MTUBytes > 0 {

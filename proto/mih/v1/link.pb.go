@@ -973,8 +973,9 @@ type Association struct {
 	Poa           string                 `protobuf:"bytes,2,opt,name=poa,proto3" json:"poa,omitempty"`
 	Ssid          []byte                 `protobuf:"bytes,3,opt,name=ssid,proto3,oneof" json:"ssid,omitempty"`
 	Cause         DownReason             `protobuf:"varint,4,opt,name=cause,proto3,enum=mih.v1.DownReason" json:"cause,omitempty"`
-	Code          uint32                 `protobuf:"varint,5,opt,name=code,proto3" json:"code,omitempty"`   // of the technology
-	Local         bool                   `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"` // our own side ended it
+	Code          uint32                 `protobuf:"varint,5,opt,name=code,proto3" json:"code,omitempty"`            // of the technology
+	Local         bool                   `protobuf:"varint,6,opt,name=local,proto3" json:"local,omitempty"`          // our own side ended it
+	Technology    string                 `protobuf:"bytes,7,opt,name=technology,proto3" json:"technology,omitempty"` // of a cellular link: gsm, umts, lte, 5gnr, lte+5gnr, cdma
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1049,6 +1050,13 @@ func (x *Association) GetLocal() bool {
 		return x.Local
 	}
 	return false
+}
+
+func (x *Association) GetTechnology() string {
+	if x != nil {
+		return x.Technology
+	}
+	return ""
 }
 
 // Characteristic is one number of a link with its provenance.
@@ -1431,14 +1439,17 @@ const file_mih_v1_link_proto_rawDesc = "" +
 	"\agateway\x18\x04 \x01(\tH\x01R\agateway\x88\x01\x01B\t\n" +
 	"\a_sourceB\n" +
 	"\n" +
-	"\b_gateway\"\xc5\x01\n" +
+	"\b_gateway\"\xe5\x01\n" +
 	"\vAssociation\x12.\n" +
 	"\x05state\x18\x01 \x01(\x0e2\x18.mih.v1.AssociationStateR\x05state\x12\x10\n" +
 	"\x03poa\x18\x02 \x01(\tR\x03poa\x12\x17\n" +
 	"\x04ssid\x18\x03 \x01(\fH\x00R\x04ssid\x88\x01\x01\x12(\n" +
 	"\x05cause\x18\x04 \x01(\x0e2\x12.mih.v1.DownReasonR\x05cause\x12\x12\n" +
 	"\x04code\x18\x05 \x01(\rR\x04code\x12\x14\n" +
-	"\x05local\x18\x06 \x01(\bR\x05localB\a\n" +
+	"\x05local\x18\x06 \x01(\bR\x05local\x12\x1e\n" +
+	"\n" +
+	"technology\x18\a \x01(\tR\n" +
+	"technologyB\a\n" +
 	"\x05_ssid\"\xb8\x01\n" +
 	"\x0eCharacteristic\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12&\n" +

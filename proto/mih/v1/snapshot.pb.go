@@ -41,6 +41,7 @@ type LinkStatus struct {
 	Forecast      *Forecast              `protobuf:"bytes,13,opt,name=forecast,proto3" json:"forecast,omitempty"`     // the newest
 	Lci           *Lci                   `protobuf:"bytes,14,opt,name=lci,proto3" json:"lci,omitempty"`
 	HoldDown      bool                   `protobuf:"varint,15,opt,name=hold_down,json=holdDown,proto3" json:"hold_down,omitempty"` // came back lately; not yet recommended
+	Technology    string                 `protobuf:"bytes,16,opt,name=technology,proto3" json:"technology,omitempty"`              // of a cellular attachment: gsm, umts, lte, 5gnr, lte+5gnr, cdma
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -178,6 +179,13 @@ func (x *LinkStatus) GetHoldDown() bool {
 		return x.HoldDown
 	}
 	return false
+}
+
+func (x *LinkStatus) GetTechnology() string {
+	if x != nil {
+		return x.Technology
+	}
+	return ""
 }
 
 // Snapshot is the whole state at one sequence: what follows has higher numbers.
@@ -362,7 +370,7 @@ var File_mih_v1_snapshot_proto protoreflect.FileDescriptor
 
 const file_mih_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
-	"\x15mih/v1/snapshot.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/flow.proto\x1a\x15mih/v1/forecast.proto\x1a\x11mih/v1/link.proto\"\xc2\x04\n" +
+	"\x15mih/v1/snapshot.proto\x12\x06mih.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x12mih/v1/event.proto\x1a\x11mih/v1/flow.proto\x1a\x15mih/v1/forecast.proto\x1a\x11mih/v1/link.proto\"\xe2\x04\n" +
 	"\n" +
 	"LinkStatus\x12\x12\n" +
 	"\x04link\x18\x01 \x01(\tR\x04link\x12'\n" +
@@ -385,7 +393,10 @@ const file_mih_v1_snapshot_proto_rawDesc = "" +
 	"prediction\x12,\n" +
 	"\bforecast\x18\r \x01(\v2\x10.mih.v1.ForecastR\bforecast\x12\x1d\n" +
 	"\x03lci\x18\x0e \x01(\v2\v.mih.v1.LciR\x03lci\x12\x1b\n" +
-	"\thold_down\x18\x0f \x01(\bR\bholdDownB\a\n" +
+	"\thold_down\x18\x0f \x01(\bR\bholdDown\x12\x1e\n" +
+	"\n" +
+	"technology\x18\x10 \x01(\tR\n" +
+	"technologyB\a\n" +
 	"\x05_ssid\"\x91\x03\n" +
 	"\bSnapshot\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x04R\bsequence\x12\x17\n" +

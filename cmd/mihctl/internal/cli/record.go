@@ -172,7 +172,7 @@ func initial(s *mihf.Snapshot) []mihf.Observation {
 		base := mihf.Observation{At: s.At, Link: l.Link, Sensor: "snapshot"}
 		if l.Association != mihf.AssociationNone {
 			o := base
-			o.Kind, o.Association = mihf.ObsAssociation, &mihf.Association{State: l.Association, PoA: l.PoA, SSID: l.SSID}
+			o.Kind, o.Association = mihf.ObsAssociation, &mihf.Association{State: l.Association, PoA: l.PoA, SSID: l.SSID, Technology: l.Technology}
 			all = append(all, o)
 		}
 		if l.Facts != nil {

@@ -177,6 +177,14 @@ func (a *app) resolve(ctx context.Context, c clients.Client, arg string) (mihf.L
 	return "", linkHint(fmt.Errorf("%w: link %q", mihf.ErrNotFound, arg))
 }
 
+// association shows a link's attachment, with what carries it where that is known.
+func association(l *mihf.LinkStatus) string {
+	if l.Technology == "" {
+		return l.Association.String()
+	}
+	return l.Association.String() + ", " + show.Text(l.Technology)
+}
+
 func (a *app) linkLines(l *mihf.LinkStatus) []string {
 	state := linkState(l)
 	if !l.Since.IsZero() {
@@ -185,7 +193,7 @@ func (a *app) linkLines(l *mihf.LinkStatus) []string {
 	rows := [][]string{
 		{"link", show.Name(l.Link)},
 		{"state", state},
-		{"association", l.Association.String()},
+		{"association", association(l)},
 		{"poa", show.Name(l.PoA)},
 		{"ssid", show.SSID(l.SSID)},
 		{"path", paths(l)},
