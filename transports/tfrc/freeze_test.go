@@ -164,6 +164,26 @@ func TestRestoring(t *testing.T) {
 	near(t, "rate after the nofeedback timer", float64(st.s.Rate()), 50000, 1e-3)
 }
 
+// Reports that come soon after one another do not make one that lies wholly after the
+// restart, and do not prolong Restoring.
+func TestRestoringIsBounded(t *testing.T) {
+	st := restored(t, Path{})
+	p := st.s.LossRate()
+	first := st.now
+	st.greedy(testRTT)
+	for i := range 3 {
+		r := Report{Seq: st.seq, SentAt: first.Add(time.Duration(i+1) * ms), ReceiveRate: 300, LossRate: p}
+		st.s.Feedback(st.now, &r)
+		st.wantState("a report on what was sent at once", Restoring)
+	}
+	st.greedy(restoringRTTs*testRTT - testRTT - ms)
+	st.s.Feedback(st.now, &Report{Seq: st.seq, SentAt: first.Add(4 * ms), ReceiveRate: 300, LossRate: p})
+	st.wantState("a report near the end", Restoring)
+	st.advance(ms)
+	st.wantState("four round-trips", Normal)
+	near(t, "rate, the timer not having expired", float64(st.s.Rate()), 100000, 1e-3)
+}
+
 // What was sent before the restart, and what was lost then, says nothing of the path.
 func TestReportsFromBefore(t *testing.T) {
 	st := frozenTest(t, 0)

@@ -411,6 +411,13 @@ func TestDataLimited(t *testing.T) {
 	st.send()
 	st.s.Feedback(st.now, &Report{Seq: st.seq - 1, ReceiveRate: 10000, LossRate: st.s.LossRate() * 1.0001})
 	near(t, "rate after a loss in one", float64(st.s.Rate()), x/2, 1e-3)
+	limited := newSenderTest(t, SenderConfig{NoOscillationReduction: true})
+	limited.steady(100000, 100*ms)
+	trickle(limited, 3)
+	limited.advance(100 * ms)
+	limited.send()
+	limited.s.Feedback(limited.now, &Report{Seq: limited.seq - 1, ReceiveRate: 80000, LossRate: limited.s.LossRate() * 1.0001})
+	near(t, "rate after a loss in one that was nearly full", float64(limited.s.Rate()), 0.85*80000, 1e-3)
 
 	for range 3 { // at full rate what is received counts again
 		st.greedy(100 * ms)
@@ -491,5 +498,63 @@ func TestFasterRestart(t *testing.T) {
 			}
 			near(t, fmt.Sprintf("faster %v, received %v", faster, c.received), float64(st.s.Rate()), want, 1e-2)
 		}
+	}
+}
+
+// RFC 4342, section 8.1: the window counter moves on by one a quarter round-trip, by five
+// at most; "The sender MUST avoid wrapping CCVal on adjacent packets"; "after receiving an
+// acknowledgement for a packet sent with window counter WC, the sender SHOULD increase its
+// window counter, if necessary, so that subsequent packets have window counter value at
+// least (WC + 4) mod 16."
+func TestWindowCounter(t *testing.T) {
+	st := newSenderTest(t, SenderConfig{Variant: CCID3, RTT: 100 * ms})
+	want := func(what string, counter uint8) {
+		t.Helper()
+		st.send()
+		if st.h.WindowCounter != counter {
+			t.Errorf("%s: counter %d, want %d", what, st.h.WindowCounter, counter)
+		}
+	}
+	want("first", 0)
+	st.advance(24 * ms)
+	want("less than a quarter", 0)
+	st.advance(ms)
+	want("a quarter", 1)
+	st.advance(60 * ms)
+	want("two quarters and a bit", 3)
+	st.advance(time.Hour)
+	want("an hour", 8)
+	st.advance(10 * ms)
+	st.s.Feedback(st.now, &Report{Seq: st.seq, ReceiveRate: 1000})
+	want("after a report on counter 8", 12)
+	st.s.Feedback(st.now, &Report{Seq: st.seq - 1, ReceiveRate: 1000})
+	want("a report that asks for no more", 12)
+	st.advance(st.s.RTT() + ms)
+	want("a round-trip later, wrapped", 0)
+}
+
+// RFC 5348, section 4.3: "recv_limit is set to Infinity for the first two round-trip times
+// of the connection", with a round-trip time from the handshake as well.
+func TestNoLimitAtFirst(t *testing.T) {
+	st := newSenderTest(t, SenderConfig{RTT: 100 * ms, NoOscillationReduction: true})
+	st.send()
+	st.greedy(100 * ms)
+	st.report(100*ms, 1000, 0.01)
+	st.wantRate("first report", float64(Throughput(1000, 100*ms, 0.01)))
+}
+
+// A new rate counts from the last packet on: the next one waits for as long as the new
+// rate asks for.
+func TestSpacingAfterNewRate(t *testing.T) {
+	st := newSenderTest(t, SenderConfig{NoOscillationReduction: true})
+	st.steady(10000, 100*ms)
+	st.advance(st.s.Next().Sub(st.now) - 1)
+	last := st.now
+	st.s.gate = last // the next packet is due, and goes
+	st.send()
+	x := st.s.Rate()
+	st.advance(1)
+	if got, want := st.s.gate.Sub(last), interval(1000, st.s.Rate()); st.s.Rate() >= x || got.Round(ms) != want.Round(ms) {
+		t.Errorf("rate %v became %v: the next packet %v after the last, want %v", x, st.s.Rate(), got, want)
 	}
 }

@@ -165,6 +165,59 @@ func TestReceiveRateAfterRestart(t *testing.T) {
 	}
 }
 
+// The round-trip time from before a restart is no measure of what comes after it: X_recv
+// covers no more than the time since, and the next round-trip begins a new estimate.
+func TestStaleRoundTripTime(t *testing.T) {
+	rt := newReceiverTest(t, ReceiverConfig{Variant: CCID3})
+	rt.packet.RTT = 0
+	quarters := func(n, packets int) {
+		for range n {
+			rt.packet.WindowCounter = (rt.packet.WindowCounter + 1) % counterValues
+			for range packets {
+				rt.get(rt.packet.Seq + 1)
+			}
+		}
+	}
+	for range 4 {
+		quarters(8, 50) // 200 ms a round-trip
+	}
+	rt.do("pause")
+	rt.packet.Options = OptRestoring
+	rt.get(rt.packet.Seq + 1)
+	quarters(1, 5) // 20 ms a round-trip
+	near(t, "X_recv of a quarter", float64(rt.report().ReceiveRate), 1e6, 0.06)
+	quarters(7, 5)
+	if got := rt.r.RTT(); got > 25*ms {
+		t.Errorf("R = %v two round-trips of 20 ms after the restart", got)
+	}
+}
+
+// A sender that measures a much shorter round-trip hears from its receiver sooner.
+func TestShorterRoundTripTime(t *testing.T) {
+	rt := newReceiverTest(t, ReceiverConfig{})
+	rt.packet.RTT = 700 * ms
+	rt.get(1)
+	reported := rt.now
+	rt.packet.RTT = 20 * ms
+	rt.get(2)
+	if got := rt.r.Next().Sub(reported); got != 20*ms {
+		t.Errorf("next report %v after the last, want 20ms", got)
+	}
+}
+
+// A data packet that comes behind one without data, sent later, still tells its counter.
+func TestCounterOfLatePacket(t *testing.T) {
+	rt := newReceiverTest(t, ReceiverConfig{Variant: CCID3})
+	rt.span(1, 100)
+	rt.get(102, 103, 104) // 101 lost, at counter 0
+	rt.packet.WindowCounter, rt.packet.NonData = 5, true
+	rt.get(106)
+	rt.packet.NonData = false
+	rt.get(105)
+	rt.get(108, 109, 110) // 107 lost, behind counter 5
+	rt.want("five quarters apart", 2, 2)
+}
+
 // chaos is a path that loses what it likes while it is rough.
 type chaos struct {
 	*path
