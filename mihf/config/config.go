@@ -153,6 +153,9 @@ type Replay struct {
 // DBus is the D-Bus front.
 type DBus struct {
 	Bus string `toml:"bus"` // "auto", "system", "session", "none", or a bus's address
+
+	MaxConnectionsPerUser int `toml:"max_connections_per_user"`
+	MaxWaitingPerUser     int `toml:"max_waiting_per_user"` // calls
 }
 
 // NoBus is the bus of a daemon that is on none.
@@ -276,7 +279,7 @@ func Defaults() Config {
 		},
 		GRPC:    GRPC{Mode: 0o660, MaxConnectionsPerUser: 1024, MaxCallsPerUser: 2048, MaxUnreadBytesPerUser: 32 << 20},
 		NATS:    NATS{MaxConnectionsPerUser: 1024, MaxSessionsPerUser: 1024, MaxWaitingPerUser: 1024, Server: NATSNone, Identity: "external", HistoryMaxBytes: 64 << 20, HistoryMaxAge: 7 * 24 * time.Hour},
-		DBus:    DBus{Bus: "auto"},
+		DBus:    DBus{Bus: "auto", MaxConnectionsPerUser: 256, MaxWaitingPerUser: 256},
 		Privacy: Privacy{PoAIDs: PoAsHashed},
 		Access:  Access{Default: []string{"see", "register-own"}},
 		Log:     Log{Level: slog.LevelInfo, Format: "text"},

@@ -30,6 +30,8 @@ func (r *rawConfig) into(c *checker, cfg *Config, known Known) {
 	c.path("sensors.replay.file", r.Sensors.Replay.File, &cfg.Sensors.Replay.File)
 	r.GRPC.into(c, &cfg.GRPC)
 	c.text("dbus.bus", r.DBus.Bus, &cfg.DBus.Bus, busName, `"auto", "system", "session", "none", or an address "unix:path=/path"`)
+	c.count("dbus.max_connections_per_user", r.DBus.MaxConnectionsPerUser, &cfg.DBus.MaxConnectionsPerUser, 1, 1024)
+	c.count("dbus.max_waiting_per_user", r.DBus.MaxWaitingPerUser, &cfg.DBus.MaxWaitingPerUser, 1, 1<<16)
 	c.must(cfg.DBus.Bus != "", "dbus.bus", `is empty; give "none" for no bus`)
 	r.NATS.into(c, &cfg.NATS)
 	c.oneOf("privacy.poa_ids", r.Privacy.PoAIDs, &cfg.Privacy.PoAIDs, PoAsHashed, PoAsPlain)

@@ -27,7 +27,9 @@ type rawConfig struct {
 	} `toml:"sensors"`
 	GRPC rawGRPC `toml:"grpc"`
 	DBus struct {
-		Bus *string `toml:"bus"`
+		Bus                   *string `toml:"bus"`
+		MaxConnectionsPerUser *int    `toml:"max_connections_per_user"`
+		MaxWaitingPerUser     *int    `toml:"max_waiting_per_user"`
 	} `toml:"dbus"`
 	NATS    rawNATS `toml:"nats"`
 	Privacy struct {

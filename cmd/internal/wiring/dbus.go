@@ -16,6 +16,7 @@ func NewDBus(c *config.DBus, system bool, b *Reported, log *slog.Logger) (*dbusf
 	self.Front = "dbus"
 	return dbusfront.New(dbusfront.Options{
 		Broker: b, Address: busAddress(c.Bus, system), Logger: log, Self: self, Public: b.Public,
+		MaxConnections: c.MaxConnectionsPerUser, MaxCalls: c.MaxWaitingPerUser,
 	})
 }
 

@@ -26,10 +26,12 @@ type bus struct {
 
 	registrants registrants
 
-	mu      sync.Mutex // guards the following
-	peers   map[string]*peer
-	waiting int  // octets of the calls that wait
-	ended   bool // no more tasks
+	mu        sync.Mutex // guards the following
+	peers     map[string]*peer
+	users     map[uint32]*holder
+	strangers holder // those of whom the bus was not asked yet
+	waiting   int    // octets of the calls that wait
+	ended     bool   // no more tasks
 }
 
 // Why a connection ended.
@@ -40,7 +42,7 @@ var (
 
 // join connects and gets the name.
 func (s *Server) join(ctx context.Context, address string) (*bus, error) {
-	b := &bus{s: s, dirty: make(chan struct{}, 1), peers: map[string]*peer{}}
+	b := &bus{s: s, dirty: make(chan struct{}, 1), peers: map[string]*peer{}, users: map[uint32]*holder{}}
 	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	joining, done := context.WithTimeout(ctx, joinTimeout)
 	defer done()
@@ -162,12 +164,6 @@ func (b *bus) call(c *busconn.Call) {
 	}
 }
 
-// Bounds of what waits, in octets.
-const (
-	maxWaitingOfSender = 1 << 20
-	maxWaiting         = 16 << 20
-)
-
 // admit gives a call to its sender's queue; otherwise it says why not.
 func (b *bus) admit(c *busconn.Call) (refusal string) {
 	b.mu.Lock()
@@ -177,22 +173,18 @@ func (b *bus) admit(c *busconn.Call) (refusal string) {
 	}
 	p := b.peers[c.Sender]
 	if p == nil {
-		if len(b.peers) >= b.s.o.MaxSenders && !b.forgetOne() {
+		if len(b.peers) >= b.s.o.MaxSenders && !b.forgetOne(nil) {
 			return fmt.Sprintf("%d connections use the broker; no more can", b.s.o.MaxSenders)
 		}
 		p = newPeer(b, c.Sender)
 		b.peers[c.Sender] = p
+		b.strangers.peers++
 	}
-	switch {
-	case len(p.queue) >= b.s.o.MaxCalls:
-		return fmt.Sprintf("%d calls of this connection wait; no more can", b.s.o.MaxCalls)
-	case p.waiting+c.Size() > maxWaitingOfSender:
-		return fmt.Sprintf("calls of %d octets of this connection wait; no more than %d can", p.waiting, maxWaitingOfSender)
-	case b.waiting+c.Size() > maxWaiting:
-		return fmt.Sprintf("calls of %d octets wait; no more than %d can", b.waiting, maxWaiting)
+	if why := p.full(c.Size()); why != "" {
+		return why
 	}
 	p.queue = append(p.queue, c)
-	p.count(c.Size())
+	p.charge(1, c.Size())
 	if !p.working {
 		p.working = true
 		b.tasks.Go(p.work)
@@ -200,27 +192,12 @@ func (b *bus) admit(c *busconn.Call) (refusal string) {
 	return ""
 }
 
-// forgetOne drops a sender that has nothing here but its name. The lock is held.
-func (b *bus) forgetOne() bool {
-	for name, p := range b.peers {
-		if p.idle() {
-			p.cancel(mihf.ErrClosed)
-			delete(b.peers, name)
-			return true
-		}
-	}
-	return false
-}
-
 // gone ends what belongs to a connection that left the bus.
 func (b *bus) gone(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.peers[name]; p != nil {
-		delete(b.peers, name)
-		b.waiting -= p.waiting
-		p.queue, p.waiting = nil, 0
-		p.cancel(errGone)
+		b.drop(p, errGone)
 	}
 }
 

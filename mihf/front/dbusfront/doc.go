@@ -11,8 +11,9 @@
 //     like any other. What is written and not yet taken is bounded by package busconn, and
 //     what the kernel keeps by [sendBuffer]: a hint waits for a few signals at most.
 //   - The calls of one sender are done one after another, in its order. How many wait, of one
-//     sender and of all, is bounded; one more is refused by name (LimitsExceeded). While they
-//     wait they are not decoded, and only [maxAtOnce] are done at once.
+//     user and of all, is bounded; one more is refused by name (LimitsExceeded). While they
+//     wait they are not decoded, and only [maxAtOnce] are done at once. A user's connections
+//     are bounded, too.
 //   - The bus says who a sender is. It is asked once for each connection, and what it said is
 //     forgotten with the connection.
 //   - Registrations, subscriptions and recordings belong to the connection that made them and

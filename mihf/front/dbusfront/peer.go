@@ -29,6 +29,8 @@ type peer struct {
 	queue   []*busconn.Call
 	waiting int // octets of the calls in queue
 	working bool
+	user    *holder
+	uid     uint32 // of user, unless that is of strangers
 
 	// The worker's: one goroutine at a time.
 	who *mihf.Caller // nil: the bus was not asked yet
@@ -39,7 +41,7 @@ type peer struct {
 }
 
 func newPeer(b *bus, name string) *peer {
-	p := &peer{b: b, name: name, streams: map[uint64]*stream{}}
+	p := &peer{b: b, name: name, user: &b.strangers, streams: map[uint64]*stream{}}
 	p.ctx, p.cancel = context.WithCancelCause(b.ctx)
 	return p
 }
@@ -54,12 +56,6 @@ func (p *peer) idle() bool {
 	return len(p.streams) == 0 && p.attached == nil
 }
 
-// count notes octets that begin or cease to wait. The bus's lock is held.
-func (p *peer) count(octets int) {
-	p.waiting += octets
-	p.b.waiting += octets
-}
-
 // work does the peer's calls, one after another, until none waits.
 func (p *peer) work() {
 	for {
@@ -72,8 +68,15 @@ func (p *peer) work() {
 		call := p.queue[0]
 		p.queue[0] = nil // what it held is not kept
 		p.queue = p.queue[1:]
-		p.count(-call.Size())
+		p.charge(-1, -call.Size())
 		p.b.mu.Unlock()
+		if who, err := p.identify(); err == nil { // else the call is refused for that
+			if why := p.claim(who); why != "" {
+				p.b.s.counts.refused.Add(1)
+				p.refuse(call, dbusapi.ErrorLimitsExceeded, why)
+				continue
+			}
+		}
 		p.do(call)
 	}
 }

@@ -45,6 +45,11 @@ func dialAs(t *testing.T, u daemons.User) func(context.Context, string, string) 
 // policyBed is a broker on a bus with the policy of a system bus and ours.
 func policyBed(t *testing.T, as daemons.User) *bed {
 	t.Helper()
+	return policyBedWith(t, as, func(*dbusfront.Options) {})
+}
+
+func policyBedWith(t *testing.T, as daemons.User, adjust func(*dbusfront.Options)) *bed {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("unsupported: connecting as several users needs root")
 	}
@@ -55,10 +60,31 @@ func policyBed(t *testing.T, as daemons.User) *bed {
 	w := &bed{T: t, bus: daemons.Bus(t, daemons.BusConfig{System: true, Policies: []string{string(text)}, Users: []daemons.User{service, member, stranger}})}
 	w.broker = broker.New(broker.Config{Engine: engine.Defaults(), Version: "test"})
 	w.run(w.broker.Run)
-	w.server = w.serve(dbusfront.Options{
-		Broker: w.broker, Address: func() (string, error) { return w.bus.Address, nil }, Dial: dialAs(t, as),
-	})
+	o := dbusfront.Options{Broker: w.broker, Address: func() (string, error) { return w.bus.Address, nil }, Dial: dialAs(t, as)}
+	adjust(&o)
+	w.server = w.serve(o)
 	return w
+}
+
+// A user has a share of the connections that the broker knows, which another's use leaves
+// alone, and which is free again when one leaves.
+func TestShareOfConnections(t *testing.T) {
+	w := policyBedWith(t, service, func(o *dbusfront.Options) { o.MaxConnections = 2 })
+	idle := w.dialAs(member)
+	idle.must("GetSnapshot") // it can be forgotten
+	var all []*peer
+	for range 2 {
+		p := w.dialAs(member)
+		p.must("Subscribe", uint64(1), map[string]dbus.Variant{})
+		all = append(all, p)
+	}
+	if _, err := idle.call("GetSnapshot"); !errors.Is(err, mihf.ErrLimit) || !strings.Contains(err.Error(), "max_connections_per_user") {
+		t.Errorf("one more: %v", err)
+	}
+	w.dialAs(service).must("GetSnapshot") // somebody else
+	all[0].must("GetSnapshot")
+	all[1].Close()
+	w.until("there is room again", func() bool { _, err := idle.call("GetSnapshot"); return err == nil })
 }
 
 func (w *bed) dialAs(u daemons.User, rules ...string) *peer {

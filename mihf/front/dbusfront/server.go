@@ -35,10 +35,11 @@ type Options struct {
 	// Dial makes a connection to the bus's socket; nil: package net's.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	MaxSenders int           // that are known at once; 1024
-	MaxCalls   int           // of one sender that wait; 256
-	MaxStreams int           // of one sender; 64
-	Grace      time.Duration // for the broker's last words at the end of Run; 1 s
+	MaxSenders     int           // connections that are known at once; 1024
+	MaxConnections int           // of one user, of those; 256
+	MaxCalls       int           // of one user that wait; 256
+	MaxStreams     int           // of one connection; 64
+	Grace          time.Duration // for the broker's last words at the end of Run; 1 s
 }
 
 func (o *Options) setDefaults() {
@@ -53,6 +54,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.MaxSenders <= 0 {
 		o.MaxSenders = 1024
+	}
+	if o.MaxConnections <= 0 {
+		o.MaxConnections = 256
 	}
 	if o.MaxCalls <= 0 {
 		o.MaxCalls = 256
