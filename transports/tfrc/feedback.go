@@ -60,7 +60,7 @@ func (s *Sender) sample(now, sent mihf.Time, delay time.Duration) {
 		}
 		sample = now.Sub(sent)
 	}
-	sample = max(sample, minRTT)
+	sample = min(max(sample, minRTT), maxRTT)
 	q := s.cfg.RTTWeight
 	s.sampled = sample
 	if f := &s.thawing; f.base == 0 || sample < f.base {

@@ -55,7 +55,7 @@ func PathFrom(lci *mihf.LCI, up bool, segmentBytes, headerBytes float64) Path {
 		p.Capacity = Rate(capacity.Value / 8 * segmentBytes / (segmentBytes + headerBytes))
 	}
 	if lci.RTTSeconds.Known() && lci.RTTSeconds.Value > 0 {
-		p.RTT = max(time.Duration(lci.RTTSeconds.Value*1e9), minRTT)
+		p.RTT = max(time.Duration(min(lci.RTTSeconds.Value, maxRTT.Seconds())*1e9), minRTT)
 	}
 	return p
 }
@@ -149,7 +149,7 @@ func (s *Sender) Unfreeze(now mihf.Time, t Thaw) {
 		return
 	}
 	s.lossRate = f.saved.lossRate
-	s.rtt = max(f.saved.rtt, t.Path.RTT)
+	s.rtt = max(f.saved.rtt, min(t.Path.RTT, maxRTT))
 	s.rttRoot = 0 // of a path that may be gone
 	x := f.saved.x
 	if t.Path.Capacity > 0 {

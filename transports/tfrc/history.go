@@ -34,7 +34,7 @@ type event struct {
 	lossEnd uint64 // one behind the last lost or marked packet
 	at      int64  // nominal arrival of start, in nanoseconds (RFC5348)
 	counter int64  // unwrapped window counter of the packet before start (CCID3)
-	lost    uint32 // packets lost or marked
+	lost    uint64 // packets lost or marked
 	nonData uint32 // packets without data from start on
 	length  float64
 	// discount is DF_i of RFC 5348, section 5.5; 1 without discounting.

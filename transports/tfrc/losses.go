@@ -95,14 +95,14 @@ func (r *Receiver) extend(from, to uint64) {
 	}
 	e := &r.history.events[0]
 	e.lossEnd = max(e.lossEnd, to)
-	e.lost += uint32(to - from)
+	e.lost += to - from
 }
 
 // begin starts a loss event with the packets from and up to and not including to.
 func (r *Receiver) begin(h *hole, from, to uint64) {
 	e := event{
 		start: from, lossEnd: to, at: h.arrival(from), counter: h.counter,
-		lost: uint32(to - from), nonData: h.laterNonData,
+		lost: to - from, nonData: h.laterNonData,
 	}
 	length := 0.0
 	if r.history.n == 0 {

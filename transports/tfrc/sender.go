@@ -14,6 +14,8 @@ const (
 	// minRTT keeps a round-trip time that a coarse clock measured as nothing out of the
 	// equation.
 	minRTT = 10 * time.Microsecond
+	// maxRTT does so with one that cannot be true.
+	maxRTT = MaxBackoff
 )
 
 // SenderConfig says how a [Sender] works. The zero value is a sender of [RFC5348] that
@@ -100,7 +102,7 @@ func NewSender(cfg SenderConfig) *Sender {
 	s.xRecv.replace(0, infinite)
 	s.setRate(Rate(s.segment())) // a segment a second (section 4.2)
 	if cfg.RTT > 0 {
-		s.rtt = max(cfg.RTT, minRTT)
+		s.rtt = min(max(cfg.RTT, minRTT), maxRTT)
 		s.setRate(s.initialRate())
 	}
 	return s
