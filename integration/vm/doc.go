@@ -18,8 +18,8 @@
 //     by the instructions that it executes, 1 ns each, and skip what it sleeps. So tests of
 //     seconds and milliseconds hold beside others, and a guest that mostly waits is faster than
 //     time. What is computed shows as the time of a processor of 1000 MIPS. Programs of
-//     [Job.Build] and [Job.Preload] are in the guest's memory, for while it reads the host's
-//     files, its time runs ahead.
+//     [Job.Build] and [Job.Preload] are in the guest's memory with their libraries, for while it
+//     waits for the host's files, its time runs ahead, by 5 ms at a time.
 //   - One guest runs at a time for each user of a machine; others wait for it.
 //   - [ErrUnsupported], a reason to skip, means that QEMU or the kernel is not in the cache, or
 //     that MIHF_VM=off. All else is a failure.

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"mihf.dev/integration/vm/boot"
 )
 
 // guestVar is set in the environment of what runs in a guest.
@@ -20,6 +22,9 @@ func InGuest() bool { return os.Getenv(guestVar) != "" }
 
 // Full reports whether all is to be measured, at length ("make results"), not a sample of it.
 func Full() bool { return os.Getenv("MIHF_FULL") == "1" }
+
+// KeepDir is where a guest's program leaves what the host keeps, see Job.Keep.
+const KeepDir = boot.JobDir + "/" + boot.Keep
 
 // missing is why this process runs tests outside of a guest; set by Main.
 var missing error

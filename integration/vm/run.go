@@ -26,7 +26,8 @@ type Job struct {
 	Dir       string        // where it starts; "": the caller's
 	Modules   [][]string    // kernel modules to load first: name, parameters
 	Build     []string      // programs of this module, by import path, that are built into the guest's PATH
-	Preload   []string      // programs that a virtual guest reads into memory first, beside that of Args
+	Preload   []string      // programs that a virtual guest takes into memory first, beside that of Args
+	Keep      string        // a folder of the host that gets the files which the program leaves in KeepDir; "": none
 	CPUs      int           // 0: 1
 	MemoryMiB int           // 0: 512; 256 is enough for three radios and their daemons
 	Timeout   time.Duration // of the run in real time, boot included, waiting for another guest not; 0: 10 min
@@ -57,7 +58,7 @@ func (j Job) withDefaults() (Job, error) {
 	return j, nil
 }
 
-// preload lists what is read into memory before the program starts.
+// preload lists what is taken into memory before the program starts.
 func (j Job) preload() []string {
 	if !j.Virtual {
 		return nil
@@ -96,7 +97,29 @@ func Run(ctx context.Context, j Job, out io.Writer) (code int, err error) {
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("vm: %w (%v)", context.Cause(ctx), j.Timeout)
 	}
-	return result(work, qemuErr)
+	code, err = result(work, qemuErr)
+	if err == nil && j.Keep != "" {
+		err = keep(filepath.Join(work, boot.Keep), j.Keep)
+	}
+	return code, err
+}
+
+// keep copies the files of a folder over those of another.
+func keep(from, to string) error {
+	files, err := os.ReadDir(from)
+	if err != nil {
+		return fmt.Errorf("vm: what the guest left: %w", err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(filepath.Join(from, f.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, f.Name()), b, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("vm: what the guest left: %w", err)
+		}
+	}
+	return nil
 }
 
 // prepare writes what the guest starts with into the folder of the run.
@@ -104,6 +127,9 @@ func prepare(ctx context.Context, c cache, j Job, work string) error {
 	const guest = "mihf.dev/integration/vm/guest"
 	if err := build(ctx, filepath.Join(work, boot.Bin), append([]string{guest}, j.Build...)); err != nil {
 		return err
+	}
+	if err := os.Mkdir(filepath.Join(work, boot.Keep), 0o755); err != nil {
+		return fmt.Errorf("vm: %w", err)
 	}
 	init, err := os.ReadFile(filepath.Join(work, boot.Bin, path.Base(guest)))
 	if err != nil {
@@ -116,7 +142,7 @@ func prepare(ctx context.Context, c cache, j Job, work string) error {
 	if err := os.WriteFile(filepath.Join(work, "initrd"), initrd, 0o600); err != nil {
 		return fmt.Errorf("vm: %w", err)
 	}
-	job, err := json.Marshal(boot.Job{Args: j.Args, Env: append(j.Env, guestVar+"=1"), Dir: j.Dir, Modules: j.Modules, Preload: j.preload()})
+	job, err := json.Marshal(boot.Job{Args: j.Args, Env: append(j.Env, guestVar+"=1"), Dir: j.Dir, Modules: j.Modules, Preload: j.preload(), Virtual: j.Virtual})
 	if err != nil {
 		return fmt.Errorf("vm: the job: %w", err)
 	}

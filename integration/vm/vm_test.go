@@ -39,6 +39,9 @@ func inGuest(what string) int {
 			fmt.Fprintf(os.Stdout, "line %d\n", i)
 		}
 		fmt.Fprint(os.Stderr, "the end")
+		if err := os.WriteFile(filepath.Join(KeepDir, "kept"), []byte("kept"), 0o600); err != nil {
+			return fail(err)
+		}
 		return 3
 	case "see":
 		cwd, err := os.Getwd()
@@ -90,12 +93,17 @@ func run(ctx context.Context, t *testing.T, j Job, out io.Writer) (int, error) {
 }
 
 // "What it prints comes out byte by byte in order, errors with the rest, and its exit code is
-// returned", also where the reader takes its time.
+// returned", also where the reader takes its time. What it leaves is kept.
 func TestRunOutputAndCode(t *testing.T) {
 	var out bytes.Buffer
-	code, err := run(t.Context(), t, job(t, "print"), &out)
+	j := job(t, "print")
+	j.Keep = t.TempDir()
+	code, err := run(t.Context(), t, j, &out)
 	if err != nil || code != 3 {
 		t.Fatalf("code %d, error %v, output %q", code, err, out.Bytes())
+	}
+	if b, err := os.ReadFile(filepath.Join(j.Keep, "kept")); string(b) != "kept" {
+		t.Errorf("kept %q, %v", b, err)
 	}
 	var want bytes.Buffer
 	for i := range printedLines {

@@ -261,6 +261,21 @@ func TestScanResultsOfTheOldName(t *testing.T) {
 	}
 }
 
+// W19: the results were read while the access point had its old name and the station was there.
+func TestScanResultsOfTheLastAttachment(t *testing.T) {
+	wlan := attached1("", -50)
+	wlan.bss = []rawBSS{{bssid: ap1, ssid: "old", mbm: -5000, seen: 1, associated: true}}
+	inBubble(t, wlan, nil, func(b *bed) {
+		b.want("starting", "authorised "+ap1+" old", "ok")
+		b.kernel.change(func() { b.wlan.stations = nil; b.wlan.bss[0].associated = false })
+		b.kernel.disconnect(3, false)
+		b.seen(true)
+		b.kernel.change(func() { b.wlan.bss = append(b.wlan.bss, rawBSS{bssid: ap1, ssid: "new", mbm: -5000, seen: 2}) })
+		b.to("", unix.NL80211_CMD_CONNECT, attached(ap1, -50))
+		b.want("authorised " + ap1 + " new")
+	})
+}
+
 // "nothing is said of it before that sensor said that it is there"
 func TestLinkFollows(t *testing.T) {
 	inBubble(t, attached1("home", -50), func(f *fake, _ *Options) { f.unknown[wlan0] = true }, func(b *bed) {

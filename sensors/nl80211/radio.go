@@ -88,6 +88,7 @@ func (r *radio) heard(now mihf.Time, e *event) {
 	case unix.NL80211_CMD_DISCONNECT:
 		r.end = ending{known: true, code: uint32(e.reason.Or(0)), byAP: e.byAP}
 		r.turns++
+		r.table.detached()
 		if r.now.state >= mihf.AssociationAssociated {
 			// This cannot wait for a look, which the driver may hold up while it goes elsewhere.
 			r.now = attachment{state: mihf.AssociationDisconnected}
@@ -302,7 +303,8 @@ func (r *radio) needsScan(now mihf.Time, s *stationInfo) bool {
 	case r.legsOnly():
 		return now.Sub(r.table.readAt) >= scanEvery
 	default:
-		return r.table.ssid(s.mac) == nil || !s.flags.is(unix.NL80211_STA_FLAG_ASSOCIATED).Known()
+		named := r.info.ssid != nil || r.table.current(s.mac)
+		return !named || !s.flags.is(unix.NL80211_STA_FLAG_ASSOCIATED).Known()
 	}
 }
 

@@ -110,6 +110,20 @@ func (t *table) serving() bssInfo {
 	return bssInfo{}
 }
 
+// detached says that the interface is associated with nothing that was read.
+func (t *table) detached() {
+	for i := range t.list {
+		t.list[i].associated = false
+	}
+}
+
+// current reports whether the results show the access point or multi-link device as the one
+// that the interface is associated with, and name its network: others may be old.
+func (t *table) current(poa mihf.PoA) bool {
+	s := t.serving()
+	return s.ssid != nil && (s.bssid == poa || s.mld == poa)
+}
+
 // ssid returns the network of an access point or multi-link device; nil if not known. The
 // kernel may list one several times, for it keeps what an access point was before: then the
 // entry that the interface is associated with counts, else the one heard last.

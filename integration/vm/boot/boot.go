@@ -19,6 +19,7 @@ const (
 	JobFile    = "job.json"
 	ResultFile = "result.json"
 	Bin        = "bin"      // programs that were built for the guest
+	Keep       = "keep"     // what the host keeps of the run
 	Programs   = "/run/bin" // where the guest has them, in memory
 )
 
@@ -28,7 +29,8 @@ type Job struct {
 	Env     []string   // KEY=value
 	Dir     string     // where it starts
 	Modules [][]string // kernel modules to load first: name, parameters
-	Preload []string   // programs to read into memory first
+	Preload []string   // programs to take into memory first
+	Virtual bool       // the guest's clock skips what it sleeps
 }
 
 // A Result is how it went.

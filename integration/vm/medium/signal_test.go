@@ -179,3 +179,33 @@ func TestReadTrace(t *testing.T) {
 		}
 	}
 }
+
+// The shadowing of a Shadow has the deviation and the correlation asked for, begins with none,
+// follows its seed, and leaves silence silent.
+func TestShadow(t *testing.T) {
+	const deviation, correlation = 3.0, time.Second
+	s := NewShadow(Steady(-60), deviation, correlation, 4*time.Hour, 7)
+	if dBm, heard := s.At(0); dBm != -60 || !heard {
+		t.Errorf("at first %v, %v", dBm, heard)
+	}
+	var n, square, lagged float64
+	for at := time.Minute; at < 3*time.Hour; at += correlation {
+		a, _ := s.At(at)
+		b, _ := s.At(at + correlation)
+		n, square, lagged = n+1, square+(a+60)*(a+60), lagged+(a+60)*(b+60)
+	}
+	if sd := math.Sqrt(square / n); math.Abs(sd-deviation) > 0.2 {
+		t.Errorf("deviation %.2f dB, want %v", sd, deviation)
+	}
+	if r := lagged / square; math.Abs(r-1/math.E) > 0.05 {
+		t.Errorf("correlation %.2f after %v, want 1/e", r, correlation)
+	}
+	again, _ := NewShadow(Steady(-60), deviation, correlation, 4*time.Hour, 7).At(time.Hour)
+	other, _ := NewShadow(Steady(-60), deviation, correlation, 4*time.Hour, 8).At(time.Hour)
+	if first, _ := s.At(time.Hour); first != again || first == other {
+		t.Errorf("%v, with the same seed %v, with another %v", first, again, other)
+	}
+	if _, heard := NewShadow(Silence{}, deviation, correlation, time.Minute, 7).At(time.Hour); heard {
+		t.Error("silence is heard")
+	}
+}
