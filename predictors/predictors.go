@@ -47,8 +47,12 @@ type Predictor interface {
 }
 
 // Policy says when a probability is an alarm: from Raise up, and once it stands down to
-// Clear. It belongs to a method and a horizon.
-type Policy struct{ Raise, Clear float64 }
+// Clear. It belongs to a method and a horizon. The probability is that within Watch, which
+// may be shorter than the horizon: who can still warn later, with more known, waits.
+type Policy struct {
+	Raise, Clear float64
+	Watch        time.Duration // 0: the horizon
+}
 
 // DefaultPolicy is that of a method that has none of its own.
 var DefaultPolicy = Policy{Raise: 0.5, Clear: 0.5}
@@ -66,6 +70,19 @@ func (y Policy) Stands(stood bool, p float64) bool {
 type Alarmer interface {
 	// Alarm returns the policy for a horizon, as of the newest forecast.
 	Alarm(horizon time.Duration) Policy
+}
+
+// Compete turns the two incidences of a forecast, made without knowledge of each other,
+// into those of competing causes: what comes first counts.
+func Compete(f *mihf.Forecast) {
+	var l0, h0, loss, handover float64
+	for i := range f.Loss {
+		l, h := float64(f.Loss[i]), float64(f.Handover[i])
+		loss += (l - l0) * (1 - (h0+h)/2)
+		handover += (h - h0) * (1 - (l0+l)/2)
+		f.Loss[i], f.Handover[i] = float32(loss), float32(handover)
+		l0, h0 = l, h
+	}
 }
 
 // Method is a way to predict, by name.

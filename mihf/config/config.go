@@ -269,7 +269,7 @@ func Defaults() Config {
 			BudgetShare: 0.02, BudgetWindow: 10 * time.Minute,
 			Backoff: 2 * time.Second, MaxBackoff: 5 * time.Minute,
 		},
-		Predictor: Predictor{Method: "level-slope", EvaluateEvery: 50 * time.Millisecond},
+		Predictor: Predictor{Method: "ensemble", EvaluateEvery: 50 * time.Millisecond},
 		Sensors: Sensors{
 			Rtnl:     Rtnl{Enabled: true, Settle: 500 * time.Millisecond, Reconcile: 30 * time.Second, BufferBytes: 1 << 20, UID: -1},
 			NL80211:  NL80211{Enabled: true, NearDBm: -65, PollFar: time.Second, PollNear: 100 * time.Millisecond, BufferBytes: 256 << 10},

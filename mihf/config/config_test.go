@@ -17,7 +17,7 @@ import (
 	"mihf.dev/mihf/config"
 )
 
-var known = config.Known{Predictors: []string{"level-slope", "other"}, Roles: []string{"see", "register-own", "command"}}
+var known = config.Known{Predictors: []string{"ensemble", "other"}, Roles: []string{"see", "register-own", "command"}}
 
 func TestEmptyIsDefault(t *testing.T) {
 	got, err := config.Parse("f", nil, known)
@@ -247,7 +247,7 @@ func TestErrors(t *testing.T) {
 		{"[hint]\nbackoff = \"1h\"\n", "f:2: hint.backoff: 1h0m0s is longer than"},
 		{"[broker]\nreplay = 1\n", "f:2: broker.replay: 1 is out of range; give 64 to 1048576"},
 		{"[node]\nname = \"a b\"\n", `f:2: node.name: "a b" is not possible; give 1 to 64 letters`},
-		{"[predictor]\nmethod = \"magic\"\n", `f:2: predictor.method: "magic" is not known; give one of level-slope, other, none`},
+		{"[predictor]\nmethod = \"magic\"\n", `f:2: predictor.method: "magic" is not known; give one of ensemble, other, none`},
 		{"[grpc]\nmode = \"660x\"\n", `f:2: grpc.mode: "660x" is not a mode`},
 		{"[grpc]\nmode = \"0770\"\n", `f:2: grpc.mode: "0770" is not a mode`},
 		{"[grpc]\nmode = \"0066\"\n", `f:2: grpc.mode: "0066" is not a mode`},

@@ -13,7 +13,7 @@
 //   - Nothing is said before a loss was seen, and nothing of places that are not familiar.
 //   - The end of readings counts as a loss only if they come back within two minutes, and
 //     neither a scan nor a suspend explains the pause. What is known from pauses alone
-//     never makes a probability above [Doubt].
+//     never makes a probability above [Doubt], until a fade led to two of them.
 //   - The memory holds the last [Entries] seconds with readings; older ones are forgotten.
 //
 // # Limits
@@ -34,19 +34,22 @@ import (
 const Name = "familiar"
 
 // Entries is how many entries are kept, one a second.
-const Entries = 512
+const Entries = 320
 
-// Doubt bounds what is said from pauses of the readings alone.
+// Doubt bounds what is said from pauses of the readings alone, to which no fade led.
 const Doubt = 0.45
 
 // Horizons are the times, in seconds, for which [State.Within] tells of losses.
 var Horizons = [...]float64{1, 2, 3, 5}
 
 const (
-	pause    = 2.5   // seconds without a reading that count as a loss
-	pauseMax = 120.0 // beyond it nobody knows what happened
-	recent   = 12    // entries that are too new to be compared with
-	history  = 4     // signal readings in a comparison; rates: the same
+	pause      = 2.5    // seconds without a reading that count as a loss
+	pauseLong  = 2.2    // usual intervals that a pause lasts at least
+	pauseMax   = 120.0  // beyond it nobody knows what happened
+	weak, fall = -77, 4 // dBm, and dB below what was before: a fade
+	fadesSure  = 2
+	recent     = 12 // entries that are too new to be compared with
+	history    = 4  // signal readings in a comparison; rates: the same
 
 	kernel  = 3.0 // dB: width of the comparison by the last seconds
 	place   = 4.0 // dB: width of the comparison in the filter

@@ -61,12 +61,31 @@ func TestSecondLap(t *testing.T) {
 	if before, elsewhere := walk(p, 0, 1, nil); before != 0 || elsewhere != 0 {
 		t.Errorf("first lap: P %.2f and %.2f", before, elsewhere)
 	}
-	before, elsewhere := walk(p, 1, 4, nil)
+	before, elsewhere := walk(p, 1, 2, nil)
 	if before < 0.3 || before > familiar.Doubt+1e-6 {
-		t.Errorf("later laps: P(loss within 2 s) before the hole %.2f", before)
+		t.Errorf("second lap: P(loss within 2 s) before the hole %.2f", before)
 	}
 	if elsewhere > 0.15 {
-		t.Errorf("later laps: P %.2f elsewhere", elsewhere)
+		t.Errorf("second lap: P %.2f elsewhere", elsewhere)
+	}
+	if before, _ = walk(p, 2, 4, nil); before <= familiar.Doubt {
+		t.Errorf("after fades that ended in pauses P is %.2f", before)
+	}
+}
+
+// Pauses to which no fade led, of a sensor that misses samples, stay in doubt.
+func TestMissedSamples(t *testing.T) {
+	p := familiar.New()
+	var f mihf.Forecast
+	for i := range 600 {
+		if i%10 > 6 {
+			continue
+		}
+		at := start.Add(time.Duration(i) * time.Second)
+		p.Observe(at, predictorstest.Reading(at, mihf.ParamRSSI, -79+float64(i%3)))
+		if p.Forecast(at, &f); f.Loss.Within(2*time.Second) > familiar.Doubt {
+			t.Fatalf("P(loss within 2 s) %.2f", f.Loss.Within(2*time.Second))
+		}
 	}
 }
 

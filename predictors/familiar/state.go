@@ -10,7 +10,6 @@ import (
 type entry struct {
 	rssi, rate int8  // dBm; perRate·log2(Mbit/s + 0.5)
 	loss       uint8 // tenths of a second until the loss; 0: none came within 10 s
-	sure       bool  // the loss was seen, not concluded from a pause
 	cut        bool  // it does not follow the one before without a pause
 	belief     float32
 }
@@ -21,7 +20,8 @@ type State struct {
 	next  int // where the next entry goes
 	n     int
 	at    mihf.Time // of the newest reading
-	lost  bool      // a loss was seen
+	lost  uint32    // losses seen
+	fades uint32    // of them those that a fade led to
 	sure  bool      // not only concluded
 	kern  [len(Horizons)]float64
 	filt  [len(Horizons)]float64
@@ -34,7 +34,10 @@ func (s *State) entry(back int) *entry { // 1: the newest
 }
 
 // Known reports whether anything can be said: a loss was seen.
-func (s *State) Known() bool { return s.lost }
+func (s *State) Known() bool { return s.lost > 0 }
+
+// Losses is how many losses were seen.
+func (s *State) Losses() uint32 { return s.lost }
 
 // At is when the newest reading was taken.
 func (s *State) At() mihf.Time { return s.at }
@@ -76,7 +79,11 @@ func (s *State) Sure() bool { return s.sure }
 
 // Lost marks the entries of the last ten seconds before a loss at the given moment.
 func (s *State) Lost(at mihf.Time, sure bool) {
-	s.lost, s.sure = true, s.sure || sure
+	if !sure && s.faded() {
+		s.fades++
+	}
+	s.sure = s.sure || sure || s.fades >= fadesSure
+	s.lost++
 	since := at.Sub(s.at).Seconds()
 	for back := 1; back <= min(s.n, 10); back++ {
 		age := since + float64(back-1)
@@ -84,11 +91,28 @@ func (s *State) Lost(at mihf.Time, sure bool) {
 			return
 		}
 		e := s.entry(back)
-		e.loss, e.sure = uint8(max(1, age*10)), sure
+		e.loss = uint8(max(1, age*10))
 		if e.cut {
 			return
 		}
 	}
+}
+
+// faded reports whether the newest entries are weak and clearly below those before them.
+func (s *State) faded() bool {
+	const newest, before = 2, 8
+	if s.n < newest+before {
+		return false
+	}
+	var now, then float64
+	for back := 1; back <= newest+before; back++ {
+		if e := s.entry(back); back <= newest {
+			now += float64(e.rssi) / newest
+		} else {
+			then += float64(e.rssi) / before
+		}
+	}
+	return now <= weak && then-now >= fall
 }
 
 // Break says that the next reading does not follow the last.
@@ -107,7 +131,7 @@ func (s *State) Add(at mihf.Time, rssi, mbps float64, cut bool) {
 	}
 	s.n = min(s.n+1, Entries)
 	s.at = at
-	if s.lost && s.n > recent {
+	if s.lost > 0 && s.n > recent {
 		s.compare()
 		s.follow()
 	}

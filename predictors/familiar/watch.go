@@ -12,6 +12,7 @@ type Watch struct {
 	rssi    float64 // sum of the readings since the last entry
 	n       int
 	seen    mihf.Time // newest reading
+	every   float64   // between readings, seconds
 	excused bool      // a scan or a suspend explains the pause
 	scan    mihf.Time // start of one that goes on
 	down    bool      // the loss was seen
@@ -52,13 +53,25 @@ func (w *Watch) begin(s *State) {
 	s.Break()
 }
 
+func (w *Watch) pace(gap float64) {
+	if w.every == 0 {
+		w.every = min(gap, pause)
+	}
+	w.every += 0.1 * (min(gap, 4*w.every) - w.every)
+}
+
 func (w *Watch) radio(now mihf.Time, o *mihf.Observation, s *State) {
 	rssi, ok := o.Values.Get(mihf.ParamRSSI)
 	at := min(o.At, now).Add(-max(o.Age, 0))
 	if !ok || at <= w.seen || (!w.scan.IsZero() && now.Sub(w.scan) <= scanMax) {
 		return // not for us, repeated, old, or of another channel
 	}
-	if gap := at.Sub(w.seen).Seconds(); !w.seen.IsZero() && gap >= pause {
+	gap := at.Sub(w.seen).Seconds()
+	long := !w.seen.IsZero() && gap >= max(pause, pauseLong*w.every)
+	if !w.seen.IsZero() {
+		w.pace(gap)
+	}
+	if long {
 		if gap <= pauseMax && !w.excused && !w.down {
 			s.Lost(w.seen, false)
 		}

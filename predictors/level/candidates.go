@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mihf.dev/mihf"
+	"mihf.dev/predictors"
 )
 
 const (
@@ -102,7 +103,7 @@ func (cs *candidates) order(now mihf.Time, serving mihf.PoA, f *mihf.Forecast) b
 	}
 	f.Target = cs.ordered
 	f.Handover.Set(func(h float64) float64 { return exponential(pOrdered, orderedTime, h) })
-	compete(f)
+	predictors.Compete(f)
 	return true
 }
 
@@ -126,21 +127,8 @@ func (cs *candidates) handover(now mihf.Time, serving mihf.PoA, series int, leve
 	}
 	f.Target = c.poa
 	f.Handover.Set(func(h float64) float64 { return exponential(p, r.time, h) })
-	compete(f)
+	predictors.Compete(f)
 }
 
 // exponential is an incidence that reaches p, with a mean time.
 func exponential(p, mean, h float64) float64 { return p * -math.Expm1(-h/mean) }
-
-// compete turns two incidences that know nothing of each other into those of competing
-// causes: what comes first counts.
-func compete(f *mihf.Forecast) {
-	var l0, h0, loss, handover float64
-	for i := range f.Loss {
-		l, h := float64(f.Loss[i]), float64(f.Handover[i])
-		loss += (l - l0) * (1 - (h0+h)/2)
-		handover += (h - h0) * (1 - (l0+l)/2)
-		f.Loss[i], f.Handover[i] = float32(loss), float32(handover)
-		l0, h0 = l, h
-	}
-}

@@ -38,8 +38,8 @@ func Rows(all []*Series) []Row {
 	if len(all) == 0 {
 		return nil
 	}
-	rows := make([]Row, len(all[0].Horizons))
-	for h, horizon := range all[0].Horizons {
+	rows := make([]Row, all[0].Judged)
+	for h, horizon := range all[0].Horizons[:len(rows)] {
 		var sum Tally
 		var cal Calibration
 		files := make([]Calibration, len(all))

@@ -2,6 +2,7 @@ package score
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"mihf.dev/mihf"
@@ -11,35 +12,46 @@ import (
 // Series is what a predictor said of a trace, moment by moment.
 type Series struct {
 	Trace    *Trace
-	Horizons []time.Duration
-	At       []float64   // seconds from the start, rising
-	P        [][]float32 // by horizon: the probability at each moment
-	Stands   [][]bool    // by horizon: whether the method's own alarm stood
+	Horizons []time.Duration // that are judged, then Watches
+	Judged   int             // how many of them are judged
+	At       []float64       // seconds from the start, rising
+	P        [][]float32     // by horizon: the probability at each moment
+	Stands   [][]bool        // by judged horizon: whether the method's own alarm stood
 }
+
+// Watches are the times within which a fitted policy may look at the probability.
+var Watches = []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second, 2 * time.Second, 3 * time.Second}
 
 // Run plays a trace to a predictor and asks it for each horizon. The alarm is the
 // method's own if it has a policy (see [predictors.Alarmer]), else that of
 // [predictors.DefaultPolicy].
 func Run(t *Trace, p predictors.Predictor, judged Judged, horizons []time.Duration) *Series {
-	s := &Series{Trace: t, Horizons: horizons, P: make([][]float32, len(horizons)), Stands: make([][]bool, len(horizons))}
+	s := &Series{Trace: t, Horizons: slices.Concat(horizons, Watches), Judged: len(horizons), Stands: make([][]bool, len(horizons))}
+	s.P = make([][]float32, len(s.Horizons))
 	alarmer, _ := p.(predictors.Alarmer)
 	var f mihf.Forecast
 	ask := func(now mihf.Time) {
 		known := p.Forecast(now, &f)
 		s.At = append(s.At, since(now))
-		for i, h := range horizons {
-			v := 0.0
-			if known {
-				v = probability(&f, judged, h)
+		within := func(h time.Duration) float64 {
+			if !known {
+				return 0
 			}
+			return probability(&f, judged, h)
+		}
+		for i, h := range s.Horizons {
+			s.P[i] = append(s.P[i], float32(within(h)))
+		}
+		for i, h := range horizons {
 			policy := predictors.DefaultPolicy
 			if alarmer != nil {
 				policy = alarmer.Alarm(h)
 			}
+			if policy.Watch == 0 {
+				policy.Watch = h
+			}
 			n := len(s.Stands[i])
-			stood := n > 0 && s.Stands[i][n-1]
-			s.P[i] = append(s.P[i], float32(v))
-			s.Stands[i] = append(s.Stands[i], policy.Stands(stood, v))
+			s.Stands[i] = append(s.Stands[i], policy.Stands(n > 0 && s.Stands[i][n-1], within(policy.Watch)))
 		}
 	}
 	play(t, p, ask)
@@ -50,7 +62,7 @@ func Run(t *Trace, p predictors.Predictor, judged Judged, horizons []time.Durati
 // Step between.
 func play(t *Trace, p predictors.Predictor, ask func(mihf.Time)) {
 	const grid = mihf.Time(Step)
-	now, next := mihf.Time(0), moment(0)
+	now, next := mihf.Time(0), Moment(0)
 	for i := range t.Observations {
 		o := &t.Observations[i]
 		at := max(o.At, now)
@@ -65,7 +77,7 @@ func play(t *Trace, p predictors.Predictor, ask func(mihf.Time)) {
 			ask(now)
 		}
 	}
-	for end := moment(t.End); next <= end; next += grid {
+	for end := Moment(t.End); next <= end; next += grid {
 		if next > now {
 			ask(next)
 		}
@@ -91,11 +103,19 @@ func (s *Series) Standing(horizon int) []float64 {
 	return all
 }
 
+// watched returns what was said for a policy's watch, which is one of Horizons.
+func (s *Series) watched(horizon int, policy predictors.Policy) []float32 {
+	if i := slices.Index(s.Horizons, policy.Watch); i >= 0 {
+		return s.P[i]
+	}
+	return s.P[horizon]
+}
+
 // Above returns the moments at which the alarm of another policy would stand.
 func (s *Series) Above(horizon int, policy predictors.Policy) []float64 {
 	var all []float64
 	on := false
-	for i, p := range s.P[horizon] {
+	for i, p := range s.watched(horizon, policy) {
 		if on = policy.Stands(on, float64(p)); on {
 			all = append(all, s.At[i])
 		}
@@ -106,7 +126,7 @@ func (s *Series) Above(horizon int, policy predictors.Policy) []float64 {
 // Use makes a policy the alarm of a horizon.
 func (s *Series) Use(horizon int, policy predictors.Policy) {
 	on := false
-	for i, p := range s.P[horizon] {
+	for i, p := range s.watched(horizon, policy) {
 		on = policy.Stands(on, float64(p))
 		s.Stands[horizon][i] = on
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -119,9 +120,24 @@ func isLoss(kind string) bool {
 // since is a moment in seconds from the start.
 func since(t mihf.Time) float64 { return float64(t.Sub(recording.Base)) / 1e9 }
 
-// moment is the inverse of since.
-func moment(s float64) mihf.Time {
+// Moment returns the time of an observation at so many seconds from the start.
+func Moment(s float64) mihf.Time {
 	return recording.Base.Add(time.Duration(s*1e9 + 0.5))
+}
+
+// Until returns the seconds from a moment until the event, and for how many it is known
+// whether it came: 0 where nothing is judged.
+func (t *Trace) Until(at float64) (event, known float64) {
+	for _, s := range t.segments() {
+		if at < s.From || at >= s.To {
+			continue
+		}
+		if s.ends {
+			return s.event - at, math.Inf(1)
+		}
+		return math.Inf(1), s.To - at
+	}
+	return math.Inf(1), 0
 }
 
 // Thin returns the trace as a modem shows it that is asked every so often: the serving

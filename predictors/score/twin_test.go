@@ -41,7 +41,7 @@ func TestTwin(t *testing.T) {
 		}
 		files = files[:min(2, len(files))]
 		all := play(t, files)
-		for h := range all[0].Horizons {
+		for h := range all[0].Horizons[:all[0].Judged] {
 			policy := score.Fit(all, h) // an alarm that stands now and then
 			for _, s := range all {
 				s.Use(h, policy)
@@ -84,7 +84,7 @@ func writeAlarms(t *testing.T, name string, all []*score.Series) {
 	var b bytes.Buffer
 	b.WriteString("file,t_s,horizon_s,probability\n")
 	for _, s := range all {
-		for h, horizon := range s.Horizons {
+		for h, horizon := range s.Horizons[:s.Judged] {
 			for _, at := range s.Standing(h) {
 				fmt.Fprintf(&b, "%s,%v,%v,1\n", s.Trace.Name, at, horizon.Seconds())
 			}

@@ -14,12 +14,15 @@ import (
 	"mihf.dev/mihf/hint"
 	"mihf.dev/mihf/linkstate"
 	"mihf.dev/predictors"
+	"mihf.dev/predictors/ensemble"
 	"mihf.dev/predictors/familiar"
 	"mihf.dev/predictors/level"
 )
 
 // Methods returns the prediction methods that exist.
-func Methods() predictors.Methods { return predictors.Methods{level.Method(), familiar.Method()} }
+func Methods() predictors.Methods {
+	return predictors.Methods{level.Method(), familiar.Method(), ensemble.Method()}
+}
 
 // Known returns what a configuration may name.
 func Known() config.Known {

@@ -166,7 +166,7 @@ func TestAssembly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if st.Version != "v1" || st.Node != "n" || st.Predictor != "level-slope" || st.Boot != a.Broker.Boot() || len(st.Sensors) != 1 {
+	if st.Version != "v1" || st.Node != "n" || st.Predictor != "ensemble" || st.Boot != a.Broker.Boot() || len(st.Sensors) != 1 {
 		t.Errorf("status %+v", st)
 	}
 	for _, name := range []string{"mihf_broker_events_total", "mihf_fake_things_total", "mihf_grpc_deliveries_total"} {

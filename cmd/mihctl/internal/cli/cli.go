@@ -65,7 +65,7 @@ func (a *app) root() *cobra.Command {
 	f.DurationVar(&a.timeout, "timeout", 5*time.Second, "how long to wait for the daemon's answer")
 	root.AddCommand(
 		a.statusCommand(), a.linksCommand(), a.lciCommand(), a.infoCommand(), a.eventsCommand(), a.watchCommand(), a.hintsCommand(), a.getCommand(), a.thresholdCommand(),
-		a.recordCommand(), a.replayCommand(), a.scoreCommand(), a.explainCommand(), a.benchCommand(), a.benchServerCommand(), a.benchClientsCommand(), a.demoCommand(), a.versionCommand(),
+		a.recordCommand(), a.replayCommand(), a.scoreCommand(), a.trainCommand(), a.explainCommand(), a.benchCommand(), a.benchServerCommand(), a.benchClientsCommand(), a.demoCommand(), a.versionCommand(),
 	)
 	return root
 }

@@ -18,6 +18,7 @@ import (
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/config"
 	"mihf.dev/predictors"
+	"mihf.dev/predictors/ensemble"
 	"mihf.dev/predictors/score"
 )
 
@@ -28,6 +29,7 @@ type scoreFlags struct {
 	fit      []string
 	alarms   string
 	thin     time.Duration
+	weights  string
 }
 
 func (a *app) scoreCommand() *cobra.Command {
@@ -48,7 +50,9 @@ func (a *app) scoreCommand() *cobra.Command {
 	s.StringSliceVar(&f.fit, "fit", nil, "fit the alarm thresholds on these files (names or patterns, with commas between)")
 	s.StringVar(&f.alarms, "alarms", "", "also write the moments at which an alarm stands to this CSV file")
 	s.DurationVar(&f.thin, "serving-every", 0, "as a modem shows it that is asked so often: the serving cell only; 0: all there is")
+	s.StringVar(&f.weights, "weights", "", "the method ensemble with the weights of this file (see train)")
 	must(cmd.RegisterFlagCompletionFunc("predictor", cobra.FixedCompletions(methods, cobra.ShellCompDirectiveNoFileComp)))
+	cmd.MarkFlagsMutuallyExclusive("predictor", "weights")
 	return cmd
 }
 
@@ -101,6 +105,13 @@ func (a *app) score(ctx context.Context, f *scoreFlags, names []string) error {
 func (f *scoreFlags) parse() (m predictors.Method, horizons []time.Duration, err error) {
 	if m, err = wiring.Methods().Find(f.method); err != nil {
 		return m, nil, usagef("--predictor: %w", err)
+	}
+	if f.weights != "" {
+		c, err := weighted(f.weights)
+		if err != nil {
+			return m, nil, err
+		}
+		m = ensemble.With(c)
 	}
 	if f.thin < 0 {
 		return m, nil, usagef("--serving-every %v: want a time, or 0", f.thin)
@@ -200,7 +211,7 @@ func writeAlarms(name string, all []*score.Series) (err error) {
 	w := bufio.NewWriter(file)
 	_, _ = w.WriteString("file,t_s,horizon_s,probability\n") // Flush tells of errors
 	for _, s := range all {
-		for h, horizon := range s.Horizons {
+		for h, horizon := range s.Horizons[:s.Judged] {
 			for i, on := range s.Stands[h] {
 				if on {
 					_, _ = fmt.Fprintf(w, "%s,%s,%s,%.4f\n", s.Trace.Name, decimal(s.At[i]), decimal(horizon.Seconds()), s.P[h][i])
