@@ -171,6 +171,27 @@ func TestM04NetworkDisconnects(t *testing.T) {
 	})
 }
 
+// An answer that is older than a signal undoes nothing that the signal told.
+func TestOldAnswer(t *testing.T) {
+	inConnected(t, nil, func(b *bed) {
+		b.all(false)
+		late := func() { // an answer of now is under way for a second
+			b.change(func() { b.slow["GetManagedObjects"] = time.Second })
+			b.set(modem0, modemInterface, "Model", "M")
+			time.Sleep(200 * time.Millisecond)
+			b.change(func() { clear(b.slow) })
+		}
+		late()
+		b.state(modem0, stateRegistered, 3)
+		time.Sleep(2 * time.Second)
+		b.want("wwan0 disconnected "+atCell+"unknown/3", "wwan0 associated "+string(cellA))
+		late()
+		b.remove(modem0)
+		time.Sleep(2 * time.Second)
+		b.want("wwan0 none removed/0", "unavailable "+noModem)
+	})
+}
+
 // Coverage lost and found, with the session standing or not.
 func TestCoverage(t *testing.T) {
 	inConnected(t, nil, func(b *bed) {

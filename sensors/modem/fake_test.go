@@ -36,16 +36,17 @@ type manager struct {
 	cells   map[dbus.ObjectPath]string
 	fail    map[string]error // by member
 	hang    map[string]bool
-	asked   []string // members, with the last octets of the path
-	conn    *fakeBus // the newest connection
-	absent  error    // why there is no bus
+	slow    map[string]time.Duration // how long an answer is on its way
+	asked   []string                 // members, with the last octets of the path
+	conn    *fakeBus                 // the newest connection
+	absent  error                    // why there is no bus
 	links   map[int]mihf.LinkID
 }
 
 func newManager(modems ...*fakeModem) *manager {
 	mm := &manager{
 		owner: ":1.7", objects: objects{}, bearers: map[dbus.ObjectPath]dict{}, cells: map[dbus.ObjectPath]string{},
-		fail: map[string]error{}, hang: map[string]bool{}, links: map[int]mihf.LinkID{},
+		fail: map[string]error{}, hang: map[string]bool{}, slow: map[string]time.Duration{}, links: map[int]mihf.LinkID{},
 	}
 	for _, m := range modems {
 		mm.plug(m)
@@ -239,11 +240,15 @@ func (b *fakeBus) Call(ctx context.Context, dest string, path dbus.ObjectPath, m
 		return nil, fail
 	}
 	b.mm.mu.Lock()
-	defer b.mm.mu.Unlock()
 	if dest != busName && dest != b.mm.owner {
+		b.mm.mu.Unlock()
 		return nil, dbus.Error{Name: busName + ".Error.ServiceUnknown"}
 	}
-	return b.mm.answer(path, member, args)
+	body, err := b.mm.answer(path, member, args)
+	slow := b.mm.slow[member]
+	b.mm.mu.Unlock()
+	time.Sleep(slow)
+	return body, err
 }
 
 func lastDot(s string) int {

@@ -138,6 +138,7 @@ func TestThresholdsRefused(t *testing.T) {
 }
 
 func thresholdsRefused(t *testing.T, err error) {
+	t.Helper()
 	mm := newManager(registered(modem0, imei))
 	mm.fail["SetupThresholds"] = err
 	inBubble(t, mm, func(o *Options) { o.ThresholdDB = 3 }, func(b *bed) {
@@ -248,6 +249,7 @@ func TestM07Technologies(t *testing.T) {
 			mm.fail["GetLocation"] = errUnsupported
 			inBubble(t, mm, nil, func(b *bed) {
 				b.wantSamplesAfterStart(c.want)
+				b.set(modem0, gppInterface, "RegistrationState", uint32(5)) // a reason to ask for the cell again
 				time.Sleep(10 * time.Minute)
 				if n := b.count("GetLocation"); n != 1 {
 					t.Errorf("the refused call was made %d times", n)
