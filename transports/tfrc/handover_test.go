@@ -15,8 +15,8 @@ type technology struct {
 
 var (
 	umts = technology{"UMTS", 384e3, 126 * time.Millisecond}
-	wide = technology{"wide", 2e6, 41 * time.Millisecond}
-	fast = technology{"fast", 3e6, 11 * time.Millisecond}
+	wide = technology{"wide", 1.2e6, 41 * time.Millisecond}
+	fast = technology{"fast", 1.6e6, 11 * time.Millisecond}
 )
 
 // capacity is what the link carries of application data.
