@@ -147,7 +147,7 @@ func TestRunQoE(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Rows) != 5*int(variants) || len(r.Claims) != 3 || len(r.Plots) != 1 || len(r.Plots[0].Lines) != int(variants) {
+	if len(r.Rows) != 5*int(variants) || len(r.Claims) != 4 || len(r.Plots) != 1 || len(r.Plots[0].Lines) != int(variants) {
 		t.Errorf("%d rows, %d claims, %d plots", len(r.Rows), len(r.Claims), len(r.Plots))
 	}
 }
