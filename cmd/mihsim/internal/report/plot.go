@@ -129,12 +129,14 @@ func bars(c *plot.Plot, p experiment.Plot) error {
 		c.Legend.Add(l.Name, b)
 	}
 	c.NominalX(slices.Clone(p.Bars)...)
+	c.X.Min, c.X.Max = -0.6, float64(len(p.Bars))-0.4 // the outer bars whole
 	if len(p.Bars) > 6 {
 		c.X.Tick.Label.Rotation = math.Pi / 4
 		c.X.Tick.Label.XAlign, c.X.Tick.Label.YAlign = draw.XRight, draw.YTop
 	}
 	if p.LogY {
 		c.Y.Min = 1
+		c.Y.Max *= 5 // room for the legend
 	}
 	return nil
 }
