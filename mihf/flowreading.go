@@ -25,13 +25,15 @@ type FlowReading struct {
 	PathMTUBytes Opt[uint64]
 
 	// Counted since the flow began.
-	AckedBytes      Opt[uint64] // that the peer has
-	ReceivedBytes   Opt[uint64]
-	SentSegments    Opt[uint64] // with data, again-sent ones included
-	RetransSegments Opt[uint64]
-	Busy            Opt[time.Duration] // with data to send
-	WindowLimited   Opt[time.Duration] // of it, held up by the peer's receive window
-	BufferLimited   Opt[time.Duration] // of it, held up by the local send buffer
+	AckedBytes    Opt[uint64] // that the peer has
+	ReceivedBytes Opt[uint64]
+	SentSegments  Opt[uint64] // with data, again-sent ones included
+	// DeliveredSegments have arrived, those behind a lost one included.
+	DeliveredSegments Opt[uint64]
+	RetransSegments   Opt[uint64]
+	Busy              Opt[time.Duration] // with data to send
+	WindowLimited     Opt[time.Duration] // of it, held up by the peer's receive window
+	BufferLimited     Opt[time.Duration] // of it, held up by the local send buffer
 }
 
 // Bounds of a [FlowReading].

@@ -23,6 +23,8 @@
 //     prefers another link meanwhile.
 //   - A flow that needs its address is given up only when its link has had a usable path
 //     without that address for [Config.AddressHold].
+//   - The flows of a link are told what it carries when that has changed significantly
+//     (lci.Significant), at most once a second unless the point of attachment or the MTU is another.
 //   - What was forecast before a suspend ends with it, to recovery.
 //
 // # Limits

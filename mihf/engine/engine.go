@@ -160,6 +160,9 @@ func (e *Engine) Advance(now mihf.Time) {
 		if l.evaluateAt.Due(now) {
 			e.evaluate(now, l)
 		}
+		if l.lciAt.Due(now) {
+			e.advanceLCI(now, l)
+		}
 	}
 	if e.again || e.reviewAt.Due(now) {
 		e.reviewAll(now)

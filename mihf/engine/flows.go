@@ -79,7 +79,8 @@ func (e *Engine) Update(now mihf.Time, u *mihf.FlowUpdate) error {
 	return nil
 }
 
-// observeFlow takes how a live flow fares: it has its registered flow know its RTT. An RTT is
+// observeFlow takes how a live flow fares: it has its registered flow know its RTT, and its link what
+// it carries. An RTT is
 // the same whichever side takes it; the sending side's stands still while it only receives.
 func (e *Engine) observeFlow(now mihf.Time, o *mihf.Observation) {
 	r := o.Flow
@@ -90,6 +91,7 @@ func (e *Engine) observeFlow(now mihf.Time, o *mihf.Observation) {
 	for f := range e.table.Matching(&r.Endpoints) {
 		e.policy.Measure(now, f.ID, rtt)
 	}
+	e.fared(now, o)
 }
 
 // Acknowledge notes what a transport did with a hint that was made at made (zero: not

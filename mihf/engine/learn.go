@@ -18,6 +18,7 @@ func (e *Engine) learn(now mihf.Time, l *link, o *mihf.Observation) {
 	case o.Kind == mihf.ObsRadio && m.Attached():
 		e.info.Hear(l.id, m.PoA(), nil, &o.Values, at)
 	}
+	e.heard(now, l, o)
 	if !m.Attached() {
 		e.info.Attach(now, l.id, "", nil, nil)
 		return

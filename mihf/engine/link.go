@@ -5,6 +5,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/mihf/hint"
+	"mihf.dev/mihf/lci"
 	"mihf.dev/mihf/linkstate"
 )
 
@@ -20,11 +21,17 @@ type link struct {
 	forecasted bool
 	evaluateAt mihf.Time // next evaluation between samples
 	history    *history
-	told       *mihf.LCI // that its flows know
 	thawAs     mihf.UnfreezeCause
+
+	estimator *lci.Estimator
+	lciAt     mihf.Time // when its characteristics change by time alone
+	told      *mihf.LCI // that its flows know
+	toldAt    mihf.Time
 }
 
-func (l *link) next() mihf.Time { return mihf.Sooner(l.machine.Next(), l.evaluateAt) }
+func (l *link) next() mihf.Time {
+	return mihf.Sooner(mihf.Sooner(l.machine.Next(), l.evaluateAt), l.lciAt)
+}
 
 // link returns the link that the observation is about; nil where there is none and none
 // may be made.
@@ -48,6 +55,7 @@ func (e *Engine) link(now mihf.Time, o *mihf.Observation) *link {
 	} else {
 		l = &link{id: o.Link, machine: linkstate.New(e.cfg.Link, o.Link, &e.ids)}
 	}
+	l.estimator = lci.New(o.Link)
 	if e.cfg.NewPredictor != nil {
 		l.predictor = e.cfg.NewPredictor(o.Link)
 	}
@@ -99,14 +107,13 @@ func (e *Engine) observeLink(now mihf.Time, l *link, o *mihf.Observation) {
 	}
 	e.flush(now)
 	defer e.learn(now, l, o) // what is urgent comes first
+	e.attached(now, l)
 	if gone {
 		e.forget(l)
 		e.reviewAll(now)
 		return
 	}
-	if m.Attached() && m.LCI() != l.told {
-		e.characterise(now, l)
-	}
+	e.tell(now, l)
 	e.predict(now, l, o)
 	if o.Kind == mihf.ObsLink || o.Kind == mihf.ObsAssociation || e.again {
 		e.reviewAll(now)

@@ -104,17 +104,6 @@ func (e *Engine) thaw(now mihf.Time, l *link) {
 	}
 }
 
-// characterise tells the flows of a link what it carries now.
-func (e *Engine) characterise(now mihf.Time, l *link) {
-	l.told = l.machine.LCI()
-	for _, f := range e.table.All() {
-		if f.Link == l.id {
-			e.policy.Characteristics(now, f.ID, l.machine.LCI(), &e.hints)
-		}
-	}
-	e.flush(now)
-}
-
 // weighAddress corrects an address change that the link alone takes for minor: the coming
 // or going of an address that a flow uses is not.
 func (e *Engine) weighAddress(ev *mihf.Event) {

@@ -88,6 +88,14 @@ func (s *Store) Attach(now mihf.Time, link mihf.LinkID, poa mihf.PoA, ssid []byt
 	}
 }
 
+// LCI returns the newest characteristics of a link at a point of attachment; nil: none are known.
+func (s *Store) LCI(link mihf.LinkID, poa mihf.PoA) *mihf.LCI {
+	if el := s.known[key{link, poa}]; el != nil {
+		return el.Value.(*entry).lci
+	}
+	return nil
+}
+
 // entry returns what is kept of k, heard at a moment; nil if it cannot be kept.
 func (s *Store) entry(k key, ssid []byte, at mihf.Time) *entry {
 	if len(k.poa) > mihf.MaxPoABytes || len(ssid) > mihf.MaxSSIDBytes {

@@ -121,7 +121,7 @@ func findAddress(list []mihf.Address, p netip.Prefix) (mihf.Address, bool) {
 }
 
 // learnLCI rebuilds the characteristics from what the link itself says. Measured ones
-// are another package's.
+// come by [Machine.Characterise], and go with their point of attachment.
 func (m *Machine) learnLCI(now mihf.Time) {
 	if m.facts == nil || m.facts.MTUBytes <= 0 {
 		return
@@ -129,8 +129,21 @@ func (m *Machine) learnLCI(now mihf.Time) {
 	if m.lci != nil && m.lci.PoA == m.poa && m.lci.MTUBytes.Value == float64(m.facts.MTUBytes) {
 		return
 	}
-	m.lci = &mihf.LCI{
-		Link: m.link, PoA: m.poa,
-		MTUBytes: mihf.Characteristic{Value: float64(m.facts.MTUBytes), Source: mihf.SourcePHY, At: now, Confidence: 1},
+	fresh := mihf.LCI{Link: m.link, PoA: m.poa}
+	if m.lci != nil && m.lci.PoA == m.poa {
+		fresh = *m.lci
 	}
+	fresh.MTUBytes = mihf.Characteristic{Value: float64(m.facts.MTUBytes), Source: mihf.SourcePHY, At: now, Confidence: 1}
+	m.lci = &fresh
+}
+
+// Characterise takes what was measured of the link at its point of attachment; the MTU stays the
+// link's own.
+func (m *Machine) Characterise(measured *mihf.LCI) {
+	fresh := *measured
+	fresh.Link, fresh.PoA, fresh.MTUBytes = m.link, m.poa, mihf.Characteristic{}
+	if m.lci != nil && m.lci.PoA == m.poa {
+		fresh.MTUBytes = m.lci.MTUBytes
+	}
+	m.lci = &fresh
 }

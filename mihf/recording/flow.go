@@ -29,6 +29,7 @@ type flow struct {
 	Received        *uint64  `json:"received_bytes,omitzero"`
 	SentSegments    *uint64  `json:"sent_segments,omitzero"`
 	RetransSegments *uint64  `json:"retransmitted_segments,omitzero"`
+	Delivered       *uint64  `json:"delivered_segments,omitzero"`
 	Busy            *seconds `json:"busy_s,omitzero"`
 	WindowLimited   *seconds `json:"window_limited_s,omitzero"`
 	BufferLimited   *seconds `json:"buffer_limited_s,omitzero"`
@@ -43,7 +44,7 @@ func encodeFlow(f *mihf.FlowReading) *flow {
 		RTT: length(f.RTT), RTTVar: length(f.RTTVar), MinRTT: length(f.MinRTT), ReceiveRTT: length(f.ReceiveRTT),
 		Cwnd: pointer(f.CwndBytes), Flight: pointer(f.FlightBytes), DeliveryRate: pointer(f.DeliveryRateBPS), AppLimited: f.AppLimited,
 		PathMTU: pointer(f.PathMTUBytes), Acked: pointer(f.AckedBytes), Received: pointer(f.ReceivedBytes),
-		SentSegments: pointer(f.SentSegments), RetransSegments: pointer(f.RetransSegments),
+		SentSegments: pointer(f.SentSegments), RetransSegments: pointer(f.RetransSegments), Delivered: pointer(f.DeliveredSegments),
 		Busy: length(f.Busy), WindowLimited: length(f.WindowLimited), BufferLimited: length(f.BufferLimited),
 	}
 }
@@ -56,7 +57,7 @@ func (f *flow) decode() (*mihf.FlowReading, error) {
 		Endpoints: mihf.Endpoints{Protocol: f.Protocol, Local: f.Local, Remote: f.Remote},
 		CwndBytes: optional(f.Cwnd), FlightBytes: optional(f.Flight), DeliveryRateBPS: optional(f.DeliveryRate), AppLimited: f.AppLimited,
 		PathMTUBytes: optional(f.PathMTU), AckedBytes: optional(f.Acked), ReceivedBytes: optional(f.Received),
-		SentSegments: optional(f.SentSegments), RetransSegments: optional(f.RetransSegments),
+		SentSegments: optional(f.SentSegments), RetransSegments: optional(f.RetransSegments), DeliveredSegments: optional(f.Delivered),
 	}
 	for _, x := range [...]struct {
 		name string

@@ -124,7 +124,7 @@ func flowReading(rt *rapid.T) *mihf.FlowReading {
 		},
 		RTT: time("rtt"), RTTVar: time("rtt var"), MinRTT: time("min rtt"), ReceiveRTT: time("receive rtt"),
 		CwndBytes: count("cwnd"), FlightBytes: count("flight"), AppLimited: rapid.Bool().Draw(rt, "app limited"), PathMTUBytes: count("mtu"),
-		AckedBytes: count("acked"), ReceivedBytes: count("received"), SentSegments: count("segments"), RetransSegments: count("again"),
+		AckedBytes: count("acked"), ReceivedBytes: count("received"), SentSegments: count("segments"), RetransSegments: count("again"), DeliveredSegments: count("delivered"),
 		Busy: time("busy"), WindowLimited: time("window"), BufferLimited: time("buffer"),
 	}
 	if rapid.Bool().Draw(rt, "rate?") {

@@ -9,7 +9,7 @@ func encodeFlowReading(f *mihf.FlowReading) *mihv1.FlowReading {
 	p := &mihv1.FlowReading{
 		Endpoints: encodeEndpoints(&f.Endpoints), Rtt: optSpan(f.RTT), RttVar: optSpan(f.RTTVar), MinRtt: optSpan(f.MinRTT), ReceiveRtt: optSpan(f.ReceiveRTT),
 		CwndBytes: pointer(f.CwndBytes), FlightBytes: pointer(f.FlightBytes), AppLimited: f.AppLimited, PathMtuBytes: pointer(f.PathMTUBytes),
-		AckedBytes: pointer(f.AckedBytes), ReceivedBytes: pointer(f.ReceivedBytes), SentSegments: pointer(f.SentSegments),
+		AckedBytes: pointer(f.AckedBytes), ReceivedBytes: pointer(f.ReceivedBytes), SentSegments: pointer(f.SentSegments), DeliveredSegments: pointer(f.DeliveredSegments),
 		RetransmittedSegments: pointer(f.RetransSegments),
 		Busy:                  optSpan(f.Busy), WindowLimited: optSpan(f.WindowLimited), BufferLimited: optSpan(f.BufferLimited),
 	}
@@ -28,7 +28,7 @@ func (r *reader) flowReading(p *mihv1.FlowReading) mihf.FlowReading {
 	f.CwndBytes, f.FlightBytes, f.PathMTUBytes = optional(p.CwndBytes), optional(p.FlightBytes), optional(p.PathMtuBytes)
 	f.DeliveryRateBPS, f.AppLimited = optional(p.DeliveryRateBps), p.GetAppLimited()
 	f.AckedBytes, f.ReceivedBytes = optional(p.AckedBytes), optional(p.ReceivedBytes)
-	f.SentSegments, f.RetransSegments = optional(p.SentSegments), optional(p.RetransmittedSegments)
+	f.SentSegments, f.RetransSegments, f.DeliveredSegments = optional(p.SentSegments), optional(p.RetransmittedSegments), optional(p.DeliveredSegments)
 	f.Busy, f.WindowLimited, f.BufferLimited = r.optLong("busy", p.GetBusy()), r.optLong("window_limited", p.GetWindowLimited()), r.optLong("buffer_limited", p.GetBufferLimited())
 	if err := f.Check(); err != nil {
 		r.fail("reading", "%v", err)

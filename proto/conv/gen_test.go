@@ -310,7 +310,7 @@ func (g gen) flowReading() mihf.FlowReading {
 		RTT: opt(g, g.rtt), RTTVar: opt(g, g.rtt), MinRTT: opt(g, g.rtt), ReceiveRTT: opt(g, g.rtt),
 		CwndBytes: opt(g, g.u64), FlightBytes: opt(g, g.u64), DeliveryRateBPS: opt(g, func() float64 { return g.float(0, mihf.MaxFlowRate) }),
 		AppLimited: g.bool(), PathMTUBytes: opt(g, g.u64), AckedBytes: opt(g, g.u64), ReceivedBytes: opt(g, g.u64),
-		SentSegments: opt(g, g.u64), RetransSegments: opt(g, g.u64), Busy: opt(g, g.span), WindowLimited: opt(g, g.span), BufferLimited: opt(g, g.span),
+		SentSegments: opt(g, g.u64), DeliveredSegments: opt(g, g.u64), RetransSegments: opt(g, g.u64), Busy: opt(g, g.span), WindowLimited: opt(g, g.span), BufferLimited: opt(g, g.span),
 	}
 }
 

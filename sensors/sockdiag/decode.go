@@ -162,6 +162,7 @@ func (s *socket) info(b []byte) (rejected int) {
 	}
 	s.AckedBytes, s.ReceivedBytes = t.count(unsafe.Offsetof(c.Bytes_acked)), t.count(unsafe.Offsetof(c.Bytes_received))
 	s.SentSegments, s.RetransSegments = t.count32(unsafe.Offsetof(c.Data_segs_out)), t.count32(unsafe.Offsetof(c.Total_retrans))
+	s.DeliveredSegments = t.count32(unsafe.Offsetof(c.Delivered))
 	return rejected + s.limits(t)
 }
 

@@ -47,7 +47,7 @@ const whole = int(unsafe.Sizeof(unix.TCPInfo{}))
 func busy(c *unix.TCPInfo, raw []byte) {
 	*c = unix.TCPInfo{
 		Snd_mss: 1448, Unacked: 20, Pmtu: 1500, Rtt: 48_000, Rttvar: 6_000, Snd_cwnd: 60, Rcv_rtt: 51_000, Total_retrans: 3,
-		Bytes_acked: 1_206_542, Bytes_received: 5120, Min_rtt: 41_000, Data_segs_out: 841, Delivery_rate: 1_175_000,
+		Bytes_acked: 1_206_542, Bytes_received: 5120, Min_rtt: 41_000, Data_segs_out: 841, Delivered: 836, Delivery_rate: 1_175_000,
 		Busy_time: 1_200_000, Rwnd_limited: 30_000, Sndbuf_limited: 400,
 	}
 	raw[flagsAt] = appLimited
@@ -69,7 +69,7 @@ func all(r *mihf.FlowReading) {
 		ReceiveRTT: mihf.Some(51 * time.Millisecond), CwndBytes: mihf.Some[uint64](86880), FlightBytes: mihf.Some[uint64](28960),
 		DeliveryRateBPS: mihf.Some(9.4e6), AppLimited: true, PathMTUBytes: mihf.Some[uint64](1500),
 		AckedBytes: mihf.Some[uint64](1_206_542), ReceivedBytes: mihf.Some[uint64](5120), SentSegments: mihf.Some[uint64](841),
-		RetransSegments: mihf.Some[uint64](3), Busy: mihf.Some(1200 * time.Millisecond), WindowLimited: mihf.Some(30 * time.Millisecond),
+		RetransSegments: mihf.Some[uint64](3), DeliveredSegments: mihf.Some[uint64](836), Busy: mihf.Some(1200 * time.Millisecond), WindowLimited: mihf.Some(30 * time.Millisecond),
 		BufferLimited: mihf.Some(400 * time.Microsecond),
 	}
 }
@@ -89,11 +89,12 @@ func TestDecode(t *testing.T) {
 		{"Linux 3.0: 104 octets", 104, busy, func(r *mihf.FlowReading) {
 			all(r)
 			r.MinRTT, r.DeliveryRateBPS, r.AppLimited = unknown, mihf.Opt[float64]{}, false
-			r.AckedBytes, r.ReceivedBytes, r.SentSegments = none, none, none
+			r.AckedBytes, r.ReceivedBytes, r.SentSegments, r.DeliveredSegments = none, none, none, none
 			r.Busy, r.WindowLimited, r.BufferLimited = unknown, unknown, unknown
 		}, 0},
 		{"Linux 4.9: 168 octets", 168, busy, func(r *mihf.FlowReading) {
 			all(r)
+			r.DeliveredSegments = none
 			r.Busy, r.WindowLimited, r.BufferLimited = unknown, unknown, unknown
 		}, 0},
 		{"cut in the middle of a field", 70, busy, func(r *mihf.FlowReading) {
@@ -101,7 +102,7 @@ func TestDecode(t *testing.T) {
 		}, 0},
 		{"nothing measured yet", whole, func(c *unix.TCPInfo, _ []byte) { c.Min_rtt, c.Rttvar = ^uint32(0), 250_000 }, func(r *mihf.FlowReading) {
 			zero := mihf.Some[uint64](0)
-			r.AckedBytes, r.ReceivedBytes, r.SentSegments, r.RetransSegments = zero, zero, zero, zero
+			r.AckedBytes, r.ReceivedBytes, r.SentSegments, r.RetransSegments, r.DeliveredSegments = zero, zero, zero, zero, zero
 			r.Busy, r.WindowLimited, r.BufferLimited = mihf.Some[time.Duration](0), mihf.Some[time.Duration](0), mihf.Some[time.Duration](0)
 		}, 0},
 		{"what cannot be", 192, func(c *unix.TCPInfo, _ []byte) {

@@ -37,7 +37,7 @@ type Options struct {
 	// Link returns the link with an ifindex; nil: none is known.
 	Link func(index int) (mihf.LinkID, bool)
 
-	// Poll is the time between two readings; 0: 0.5 s.
+	// Poll is the time between two readings; 0: 0.5 s. While much data moves it is two fifths of that.
 	Poll time.Duration
 	// RegisteredOnly has only watched flows read.
 	RegisteredOnly bool

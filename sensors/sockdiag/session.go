@@ -53,6 +53,9 @@ func (s *session) run(ctx context.Context, emit sensors.Emit, report sensors.Rep
 
 func over(ctx context.Context) bool { return ctx.Err() != nil }
 
+// busyBytes is what must have moved since the last reading for the next to come sooner.
+const busyBytes = 32 << 10
+
 // rest waits for the next reading; false: ctx has ended.
 func (s *session) rest(ctx context.Context, took time.Duration) bool {
 	opt := &s.sensor.opt
@@ -60,7 +63,11 @@ func (s *session) rest(ctx context.Context, took time.Duration) bool {
 	if !pause(ctx, opt.Clock.Real(least), nil) {
 		return false
 	}
-	return pause(ctx, opt.Clock.Real(max(0, opt.Poll-least)), s.sensor.poke)
+	poll := opt.Poll
+	if s.state.moved >= busyBytes {
+		poll = poll * 2 / 5
+	}
+	return pause(ctx, opt.Clock.Real(max(0, poll-least)), s.sensor.poke)
 }
 
 // pause waits for d, or for a word on early; false: ctx has ended.

@@ -27,13 +27,15 @@ type state struct {
 	others    []other
 	heldBack  uint64
 	forgotten uint64
+	moved     uint64 // octets both ways, since the round before
 }
 
 type entry struct {
 	published mihf.FlowReading
 	shown     bool // published at all
 	received  uint64
-	moved     uint64 // octets both ways, when it was published last
+	total     uint64 // octets both ways
+	moved     uint64 // of them, when it was published last
 	round     uint64
 }
 
@@ -50,7 +52,7 @@ func newState() *state { return &state{flows: map[uint64]*entry{}} }
 func (st *state) begin() {
 	st.round++
 	st.all, st.others = st.all[:0], st.others[:0]
-	st.heldBack, st.forgotten = 0, 0
+	st.heldBack, st.forgotten, st.moved = 0, 0, 0
 }
 
 // links says which link a socket is on.
@@ -77,7 +79,7 @@ func (st *state) take(now mihf.Time, s *socket, w *watchSet, l *links) {
 			st.forgotten++
 			return
 		}
-		e = &entry{received: ^uint64(0)}
+		e = &entry{received: ^uint64(0), total: s.moved()}
 		st.flows[s.cookie] = e
 	}
 	e.round = st.round
@@ -86,6 +88,10 @@ func (st *state) take(now mihf.Time, s *socket, w *watchSet, l *links) {
 		s.ReceiveRTT = unknown
 	}
 	e.received = received
+	if total := s.moved(); total >= e.total {
+		st.moved += total - e.total
+		e.total = total
+	}
 	if e.shown && e.published == s.FlowReading {
 		return
 	}

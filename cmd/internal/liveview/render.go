@@ -182,6 +182,16 @@ func where(l *mihf.LinkStatus) string {
 	if l.HoldDown {
 		s = append(s, "held down")
 	}
+	if c := l.LCI; c != nil {
+		for _, x := range [...]struct {
+			way string
+			c   mihf.Characteristic
+		}{{"up ", c.CapacityUpBPS}, {"down ", c.CapacityDownBPS}} {
+			if x.c.Known() && x.c.Source != mihf.SourcePHY { // that is no capacity
+				s = append(s, x.way+show.Rate(x.c.Value))
+			}
+		}
+	}
 	return strings.Join(s, " ")
 }
 

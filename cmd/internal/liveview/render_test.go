@@ -58,6 +58,10 @@ func scene() *state {
 		Trend: mihf.Trend{Parameter: mihf.ParamRSSI, Level: -82.3, Slope: -2.4, Floor: -87},
 	}
 	snap.Links[1].Prediction = mihf.Some(prediction)
+	snap.Links[2].LCI = &mihf.LCI{
+		CapacityUpBPS:   mihf.Characteristic{Value: 8.2e6, Source: mihf.SourceMeasured},
+		CapacityDownBPS: mihf.Characteristic{Value: 99e6, Source: mihf.SourcePHY},
+	}
 	snap.Flows = []mihf.FlowStatus{
 		{Spec: mihf.FlowSpec{ID: "01J9ZK3V5Q8X6T7M2N4P0R1S3A", Direction: mihf.DirectionReceive}, Link: wlan, Lead: 105 * time.Millisecond, Frozen: true, FrozenSince: now.Add(-450 * time.Millisecond), Epoch: 3},
 		{Spec: mihf.FlowSpec{ID: "01J9ZK3V5Q8X6T7M2N4P0R1S3B"}, Link: wwan, RTT: 35 * time.Millisecond, RTTSource: mihf.RTTMeasured, Lead: 40 * time.Millisecond, Epoch: 1},

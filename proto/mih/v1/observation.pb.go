@@ -490,9 +490,10 @@ type FlowReading struct {
 	ReceivedBytes         *uint64              `protobuf:"varint,12,opt,name=received_bytes,json=receivedBytes,proto3,oneof" json:"received_bytes,omitempty"`
 	SentSegments          *uint64              `protobuf:"varint,13,opt,name=sent_segments,json=sentSegments,proto3,oneof" json:"sent_segments,omitempty"`
 	RetransmittedSegments *uint64              `protobuf:"varint,14,opt,name=retransmitted_segments,json=retransmittedSegments,proto3,oneof" json:"retransmitted_segments,omitempty"`
-	Busy                  *durationpb.Duration `protobuf:"bytes,15,opt,name=busy,proto3" json:"busy,omitempty"`                                        // with data to send
-	WindowLimited         *durationpb.Duration `protobuf:"bytes,16,opt,name=window_limited,json=windowLimited,proto3" json:"window_limited,omitempty"` // of it, held up by the peer's receive window
-	BufferLimited         *durationpb.Duration `protobuf:"bytes,17,opt,name=buffer_limited,json=bufferLimited,proto3" json:"buffer_limited,omitempty"` // of it, held up by the local send buffer
+	Busy                  *durationpb.Duration `protobuf:"bytes,15,opt,name=busy,proto3" json:"busy,omitempty"`                                                           // with data to send
+	WindowLimited         *durationpb.Duration `protobuf:"bytes,16,opt,name=window_limited,json=windowLimited,proto3" json:"window_limited,omitempty"`                    // of it, held up by the peer's receive window
+	BufferLimited         *durationpb.Duration `protobuf:"bytes,17,opt,name=buffer_limited,json=bufferLimited,proto3" json:"buffer_limited,omitempty"`                    // of it, held up by the local send buffer
+	DeliveredSegments     *uint64              `protobuf:"varint,18,opt,name=delivered_segments,json=deliveredSegments,proto3,oneof" json:"delivered_segments,omitempty"` // that have arrived, those behind a lost one included
 	unknownFields         protoimpl.UnknownFields
 	sizeCache             protoimpl.SizeCache
 }
@@ -646,6 +647,13 @@ func (x *FlowReading) GetBufferLimited() *durationpb.Duration {
 	return nil
 }
 
+func (x *FlowReading) GetDeliveredSegments() uint64 {
+	if x != nil && x.DeliveredSegments != nil {
+		return *x.DeliveredSegments
+	}
+	return 0
+}
+
 // Truth is a known outcome in a recording.
 type Truth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -731,7 +739,7 @@ const file_mih_v1_observation_proto_rawDesc = "" +
 	"\x04Scan\x12\x1a\n" +
 	"\bscanning\x18\x01 \x01(\bR\bscanning\"!\n" +
 	"\rHandoverOrder\x12\x10\n" +
-	"\x03poa\x18\x01 \x01(\tR\x03poa\"\xdc\a\n" +
+	"\x03poa\x18\x01 \x01(\tR\x03poa\"\xa7\b\n" +
 	"\vFlowReading\x12/\n" +
 	"\tendpoints\x18\x01 \x01(\v2\x11.mih.v1.EndpointsR\tendpoints\x12+\n" +
 	"\x03rtt\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03rtt\x122\n" +
@@ -754,7 +762,8 @@ const file_mih_v1_observation_proto_rawDesc = "" +
 	"\x16retransmitted_segments\x18\x0e \x01(\x04H\aR\x15retransmittedSegments\x88\x01\x01\x12-\n" +
 	"\x04busy\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\x04busy\x12@\n" +
 	"\x0ewindow_limited\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\rwindowLimited\x12@\n" +
-	"\x0ebuffer_limited\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\rbufferLimitedB\r\n" +
+	"\x0ebuffer_limited\x18\x11 \x01(\v2\x19.google.protobuf.DurationR\rbufferLimited\x122\n" +
+	"\x12delivered_segments\x18\x12 \x01(\x04H\bR\x11deliveredSegments\x88\x01\x01B\r\n" +
 	"\v_cwnd_bytesB\x0f\n" +
 	"\r_flight_bytesB\x14\n" +
 	"\x12_delivery_rate_bpsB\x11\n" +
@@ -762,7 +771,8 @@ const file_mih_v1_observation_proto_rawDesc = "" +
 	"\f_acked_bytesB\x11\n" +
 	"\x0f_received_bytesB\x10\n" +
 	"\x0e_sent_segmentsB\x19\n" +
-	"\x17_retransmitted_segments\"L\n" +
+	"\x17_retransmitted_segmentsB\x15\n" +
+	"\x13_delivered_segments\"L\n" +
 	"\x05Truth\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12/\n" +
 	"\x05until\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x05untilB\x1dZ\x1bmihf.dev/proto/mih/v1;mihv1b\x06proto3"

@@ -8,14 +8,23 @@ import (
 
 	"mihf.dev/clients"
 	"mihf.dev/cmd/internal/show"
+	"mihf.dev/mihf"
 )
 
 func (a *app) lciCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "lci", Short: "What is known of the links' capacity, delay, loss and MTU", Args: wants(),
+		Use: "lci [LINK]", Short: "What is known of the links' capacity, delay, loss and MTU",
+		Args: mayTake(1), ValidArgsFunction: a.completeLinks,
 		Long: "lci shows the link characteristics that are known, each with its source; with --json also with age\n" +
 			"and confidence. A PHY rate is never a capacity.",
-		RunE: a.with(func(ctx context.Context, c clients.Client, _ []string) error {
+		RunE: a.with(func(ctx context.Context, c clients.Client, args []string) error {
+			only := mihf.LinkID("")
+			if len(args) > 0 {
+				var err error
+				if only, err = a.resolve(ctx, c, args[0]); err != nil {
+					return err
+				}
+			}
 			s, err := ask(ctx, a, c.Snapshot)
 			if err != nil {
 				return err
@@ -23,7 +32,7 @@ func (a *app) lciCommand() *cobra.Command {
 			rows := [][]string{{"LINK", "POA", "CHARACTERISTICS"}}
 			for i := range s.Links {
 				l := s.Links[i].LCI
-				if l == nil {
+				if l == nil || (only != "" && l.Link != only) {
 					continue
 				}
 				if !a.json {
