@@ -256,7 +256,7 @@ func TestPoAs(t *testing.T) {
 	h.unknown("capacity at another one", h.lci().CapacityUpBPS)
 	h.unknown("RTT there", h.lci().RTTSeconds)
 	h.ways[0].up = 4e6
-	h.ways[0].base, h.ways[0].rtt = 40*ms, 90*ms // the transport's lowest is from before
+	h.ways[0].base, h.ways[0].rtt, h.ways[0].receive = 40*ms, 90*ms, 0 // the transport's lowest is from before
 	h.pass(time.Second)
 	h.near("RTT there, from its own readings", h.lci().RTTSeconds, 0.090, 0.001, mihf.SourceMeasured)
 	h.ways = nil

@@ -125,8 +125,10 @@ func (f *flow) rebase(r *mihf.FlowReading) {
 	if least, ok := r.MinRTT.Get(); ok && !f.own {
 		f.base = least
 	}
-	if rtt, ok := r.RTT.Get(); ok && (f.base == 0 || rtt < f.base) {
-		f.base = rtt
+	for _, o := range [...]mihf.Opt[time.Duration]{r.RTT, r.ReceiveRTT} {
+		if rtt, ok := o.Get(); ok && (f.base == 0 || rtt < f.base) {
+			f.base = rtt
+		}
 	}
 }
 

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,9 @@ func (a *app) lciCommand() *cobra.Command {
 			s, err := ask(ctx, a, c.Snapshot)
 			if err != nil {
 				return err
+			}
+			if only != "" && !slices.ContainsFunc(s.Links, func(l mihf.LinkStatus) bool { return l.Link == only }) {
+				return fmt.Errorf("%w: link %q", mihf.ErrNotFound, string(only))
 			}
 			rows := [][]string{{"LINK", "POA", "CHARACTERISTICS"}}
 			for i := range s.Links {
