@@ -47,12 +47,12 @@ func (c *Client) Attach(ctx context.Context) (mihf.Attachment, error) {
 // signal takes what the broker says to this connection; by the goroutine that reads the bus.
 func (a *attachment) signal(s *dbus.Signal) {
 	switch s.Name {
-	case dbusapi.BrokerInterface + ".Detached":
+	case dbusapi.BrokerInterface + "." + dbusapi.SignalDetached:
 		var name, text string
 		if dbus.Store(s.Body, &name, &text) == nil {
 			a.in.end(dbusapi.NewError(name, text))
 		}
-	case dbusapi.BrokerInterface + ".Gap":
+	case dbusapi.BrokerInterface + "." + dbusapi.SignalGap:
 		r := received{at: a.c.o.Clock.Now(), gap: true}
 		if dbus.Store(s.Body, &r.dict) == nil {
 			a.in.put(r)
@@ -132,7 +132,7 @@ func (a *attachment) ask(method string, args ...any) ([]any, error) {
 
 // Register registers a flow.
 func (a *attachment) Register(spec mihf.FlowSpec) (mihf.Registration, error) {
-	body, err := a.ask("RegisterFlow", variant.Encode(conv.EncodeFlowSpec(&spec)))
+	body, err := a.ask(dbusapi.MethodRegisterFlow, variant.Encode(conv.EncodeFlowSpec(&spec)))
 	if err != nil {
 		return mihf.Registration{}, err
 	}
@@ -145,13 +145,13 @@ func (a *attachment) Register(spec mihf.FlowSpec) (mihf.Registration, error) {
 
 // Update tells a flow's newer state.
 func (a *attachment) Update(u mihf.FlowUpdate) error {
-	_, err := a.ask("UpdateFlow", variant.Encode(conv.EncodeFlowUpdate(&u)))
+	_, err := a.ask(dbusapi.MethodUpdateFlow, variant.Encode(conv.EncodeFlowUpdate(&u)))
 	return err
 }
 
 // Unregister ends a flow's registration.
 func (a *attachment) Unregister(id mihf.FlowID) error {
-	_, err := a.ask("UnregisterFlow", string(id))
+	_, err := a.ask(dbusapi.MethodUnregisterFlow, string(id))
 	return err
 }
 
@@ -160,7 +160,7 @@ func (a *attachment) Acknowledge(k mihf.Ack) error {
 	if err := a.Err(); err != nil {
 		return err
 	}
-	if err := a.l.tell("Acknowledge", variant.Encode(conv.EncodeAck(&k))); err != nil {
+	if err := a.l.tell(dbusapi.MethodAcknowledge, variant.Encode(conv.EncodeAck(&k))); err != nil {
 		return a.c.errorOf(a.ctx, err)
 	}
 	return nil

@@ -165,7 +165,7 @@ func (c *Client) decoder() conv.Decoder { return conv.Decoder{Now: c.o.Clock.Now
 // Snapshot returns the state that the caller may see.
 func (c *Client) Snapshot(ctx context.Context) (*mihf.Snapshot, error) {
 	var p mihv1.Snapshot
-	if err := c.ask(ctx, &p, "GetSnapshot"); err != nil {
+	if err := c.ask(ctx, &p, dbusapi.MethodGetSnapshot); err != nil {
 		return nil, err
 	}
 	return c.decoder().Snapshot(&p)
@@ -174,7 +174,7 @@ func (c *Client) Snapshot(ctx context.Context) (*mihf.Snapshot, error) {
 // Parameters returns the newest values of a link.
 func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkStatus, error) {
 	var p mihv1.LinkStatus
-	if err := c.ask(ctx, &p, "GetParameters", string(link)); err != nil {
+	if err := c.ask(ctx, &p, dbusapi.MethodGetParameters, string(link)); err != nil {
 		return mihf.LinkStatus{}, err
 	}
 	return c.decoder().LinkStatus(&p)
@@ -183,7 +183,7 @@ func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkSta
 // Information returns what is known of points of attachment.
 func (c *Client) Information(ctx context.Context, req mihf.InformationRequest) (*mihf.Information, error) {
 	var p mihv1.GetInformationResponse
-	if err := c.ask(ctx, &p, "GetInformation", variant.Encode(conv.EncodeInformationRequest(&req))); err != nil {
+	if err := c.ask(ctx, &p, dbusapi.MethodGetInformation, variant.Encode(conv.EncodeInformationRequest(&req))); err != nil {
 		return nil, err
 	}
 	return c.decoder().Information(&p)
@@ -191,14 +191,14 @@ func (c *Client) Information(ctx context.Context, req mihf.InformationRequest) (
 
 // ConfigureThresholds applies all items or none.
 func (c *Client) ConfigureThresholds(ctx context.Context, link mihf.LinkID, items []mihf.ThresholdConfig) error {
-	_, err := c.call(ctx, "ConfigureThresholds", string(link), variant.EncodeList(conv.EncodeThresholds(items)))
+	_, err := c.call(ctx, dbusapi.MethodConfigureThresholds, string(link), variant.EncodeList(conv.EncodeThresholds(items)))
 	return err
 }
 
 // Status returns counts and conditions.
 func (c *Client) Status(ctx context.Context) (mihf.Status, error) {
 	var p mihv1.StatusResponse
-	if err := c.ask(ctx, &p, "Status"); err != nil {
+	if err := c.ask(ctx, &p, dbusapi.MethodStatus); err != nil {
 		return mihf.Status{}, err
 	}
 	return conv.DecodeStatus(&p)
@@ -207,7 +207,7 @@ func (c *Client) Status(ctx context.Context) (mihf.Status, error) {
 // Explain tells why a prediction was announced.
 func (c *Client) Explain(ctx context.Context, id mihf.PredictionID) (*mihf.Explanation, error) {
 	var p mihv1.ExplainResponse
-	if err := c.ask(ctx, &p, "Explain", id.String()); err != nil {
+	if err := c.ask(ctx, &p, dbusapi.MethodExplain, id.String()); err != nil {
 		return nil, err
 	}
 	return c.decoder().Explanation(&p)

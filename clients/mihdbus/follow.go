@@ -62,13 +62,13 @@ func (s *stream) leave(why error) {
 	known := s.l.drop(s.id) != nil
 	s.close(why)
 	if known {
-		_ = s.l.tell("CloseStream", s.id) // on a bus that is lost nobody needs to know
+		_ = s.l.tell(dbusapi.MethodCloseStream, s.id) // on a bus that is lost nobody needs to know
 	}
 }
 
 // subscribe opens one stream.
 func (c *Client) subscribe(ctx context.Context, req mihf.SubscribeRequest) (clients.Stream, error) {
-	s, err := c.open(ctx, false, "Subscribe", variant.Encode(conv.EncodeSubscribe(&req)))
+	s, err := c.open(ctx, false, dbusapi.MethodSubscribe, variant.Encode(conv.EncodeSubscribe(&req)))
 	if err != nil {
 		return nil, err
 	}

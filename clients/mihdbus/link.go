@@ -149,13 +149,13 @@ func (l *link) signal(s *dbus.Signal) {
 	at := l.at
 	l.mu.Unlock()
 	switch s.Name {
-	case dbusapi.BrokerInterface + ".Delivery":
+	case dbusapi.BrokerInterface + "." + dbusapi.SignalDelivery:
 		id, numbered := arg[uint64](s, 0)
 		item, filled := arg[variant.Dict](s, 1)
 		if to := l.stream(id); to != nil && numbered && filled {
 			to.put(received{at: l.c.o.Clock.Now(), dict: item})
 		}
-	case dbusapi.BrokerInterface + ".StreamEnded":
+	case dbusapi.BrokerInterface + "." + dbusapi.SignalStreamEnded:
 		var id uint64
 		var name, text string
 		if dbus.Store(s.Body, &id, &name, &text) == nil {

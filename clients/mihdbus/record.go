@@ -10,6 +10,7 @@ import (
 
 	"mihf.dev/mihf"
 	"mihf.dev/proto/conv"
+	"mihf.dev/proto/dbusapi"
 	mihv1 "mihf.dev/proto/mih/v1"
 	"mihf.dev/proto/variant"
 )
@@ -19,13 +20,13 @@ const lastWord = 2 * time.Second
 
 // Record calls write for each observation that the broker takes. See [clients.Client].
 func (c *Client) Record(ctx context.Context, write func(*mihf.Observation) error) (lost uint64, err error) {
-	s, err := c.open(ctx, true, "Record")
+	s, err := c.open(ctx, true, dbusapi.MethodRecord)
 	if err != nil {
 		return 0, err
 	}
 	defer s.leave(mihf.ErrClosed)
 	enough := func() {
-		_ = s.l.tell("CloseStream", s.id) // where it cannot be told the bus is lost, which ends the stream
+		_ = s.l.tell(dbusapi.MethodCloseStream, s.id) // where it cannot be told the bus is lost, which ends the stream
 		time.AfterFunc(lastWord, func() { s.end(errLastWord) })
 	}
 	stop := context.AfterFunc(ctx, enough)

@@ -445,7 +445,7 @@ func (c *Client) Snapshot(ctx context.Context) (*mihf.Snapshot, error) {
 // Parameters returns the newest values of a link.
 func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkStatus, error) {
 	var p mihv1.GetParametersResponse
-	a := ask{op: natsproto.OpCommand, method: "GetParameters", body: &mihv1.GetParametersRequest{Link: string(link)}}
+	a := ask{op: natsproto.OpCommand, method: natsproto.MethodGetParameters, body: &mihv1.GetParametersRequest{Link: string(link)}}
 	if _, err := c.call(ctx, a, &p); err != nil {
 		return mihf.LinkStatus{}, err
 	}
@@ -455,7 +455,7 @@ func (c *Client) Parameters(ctx context.Context, link mihf.LinkID) (mihf.LinkSta
 // ConfigureThresholds applies all items or none.
 func (c *Client) ConfigureThresholds(ctx context.Context, link mihf.LinkID, items []mihf.ThresholdConfig) error {
 	body := &mihv1.ConfigureThresholdsRequest{Link: string(link), Items: conv.EncodeThresholds(items)}
-	_, err := c.call(ctx, ask{op: natsproto.OpCommand, method: "ConfigureThresholds", body: body}, nil)
+	_, err := c.call(ctx, ask{op: natsproto.OpCommand, method: natsproto.MethodConfigureThresholds, body: body}, nil)
 	return err
 }
 
@@ -480,7 +480,7 @@ func (c *Client) Status(ctx context.Context) (mihf.Status, error) {
 // Explain tells why a prediction was announced.
 func (c *Client) Explain(ctx context.Context, id mihf.PredictionID) (*mihf.Explanation, error) {
 	var p mihv1.ExplainResponse
-	a := ask{op: natsproto.OpAdmin, method: "Explain", body: &mihv1.ExplainRequest{PredictionId: id.String()}}
+	a := ask{op: natsproto.OpAdmin, method: natsproto.MethodExplain, body: &mihv1.ExplainRequest{PredictionId: id.String()}}
 	if _, err := c.call(ctx, a, &p); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (c *Client) Record(ctx context.Context, write func(*mihf.Observation) error
 	l := listener{subs: []*nats.Subscription{sub}, cut: func(error) {}}
 	c.listen(&l)
 	defer c.forget(&l)
-	a := ask{op: natsproto.OpAdmin, method: "Record", session: r.session, deliver: sub.Subject, body: &mihv1.RecordRequest{}}
+	a := ask{op: natsproto.OpAdmin, method: natsproto.MethodRecord, session: r.session, deliver: sub.Subject, body: &mihv1.RecordRequest{}}
 	if _, err := c.call(opening, a, nil); err != nil {
 		return 0, err
 	}

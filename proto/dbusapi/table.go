@@ -39,27 +39,27 @@ func arg(name, typ string) introspect.Arg { return introspect.Arg{Name: name, Ty
 
 // Methods of [BrokerInterface]. Control tells the policy's part: what only the group may call.
 var brokerMethods = []introspect.Method{
-	method("GetSnapshot", out("snapshot", dict)),
-	method("Resume", in("request", dict), out("deliveries", "a"+dict), out("boot_id", "s"), out("reached", "t")),
-	method("GetParameters", in("link", "s"), out("status", dict)),
-	method("GetInformation", in("request", dict), out("information", dict)),
-	method("Status", out("status", dict)),
-	method("Explain", in("prediction_id", "s"), out("explanation", dict)),
-	method("Subscribe", in("stream", "t"), in("request", dict)),
-	method("CloseStream", in("stream", "t")),
-	method("RegisterFlow", in("spec", dict), out("registration", dict)),
-	method("UnregisterFlow", in("flow", "s")),
-	method("UpdateFlow", in("update", dict)),
-	method("Acknowledge", in("ack", dict)),
-	method("ConfigureThresholds", in("link", "s"), in("items", "a"+dict), out("confirm", dict)),
-	method("Record", in("stream", "t")),
+	method(MethodGetSnapshot, out("snapshot", dict)),
+	method(MethodResume, in("request", dict), out("deliveries", "a"+dict), out("boot_id", "s"), out("reached", "t")),
+	method(MethodGetParameters, in("link", "s"), out("status", dict)),
+	method(MethodGetInformation, in("request", dict), out("information", dict)),
+	method(MethodStatus, out("status", dict)),
+	method(MethodExplain, in("prediction_id", "s"), out("explanation", dict)),
+	method(MethodSubscribe, in("stream", "t"), in("request", dict)),
+	method(MethodCloseStream, in("stream", "t")),
+	method(MethodRegisterFlow, in("spec", dict), out("registration", dict)),
+	method(MethodUnregisterFlow, in("flow", "s")),
+	method(MethodUpdateFlow, in("update", dict)),
+	method(MethodAcknowledge, in("ack", dict)),
+	method(MethodConfigureThresholds, in("link", "s"), in("items", "a"+dict), out("confirm", dict)),
+	method(MethodRecord, in("stream", "t")),
 }
 
 // Control holds the methods that change something or show what only administrators may
 // see. The bus's policy lets the group mihf call them; the broker decides then.
 var Control = map[string]bool{
-	"RegisterFlow": true, "UnregisterFlow": true, "UpdateFlow": true, "Acknowledge": true,
-	"ConfigureThresholds": true, "Record": true,
+	MethodRegisterFlow: true, MethodUnregisterFlow: true, MethodUpdateFlow: true, MethodAcknowledge: true,
+	MethodConfigureThresholds: true, MethodRecord: true,
 }
 
 // eventArgs are those of the signal of an event.

@@ -65,7 +65,7 @@ func (a *attached) hints() {
 	a.p.b.registrants.drop(a)
 	a.p.b.touch()
 	if a.p.ctx.Err() == nil {
-		_ = a.p.b.emit(a.p.ctx, a.p.name, dbusapi.Root, dbusapi.BrokerInterface, "Detached", these(dbusapi.ErrorName(err), err.Error())) // the bus was lost: that ends it too
+		_ = a.p.b.emit(a.p.ctx, a.p.name, dbusapi.Root, dbusapi.BrokerInterface, dbusapi.SignalDetached, these(dbusapi.ErrorName(err), err.Error())) // the bus was lost: that ends it too
 	}
 }
 
@@ -95,7 +95,7 @@ func (a *attached) deliver(d *mihf.Delivery) error {
 		return a.p.b.emitFirst(a.p.ctx, a.p.name, dbusapi.FlowPath(h.Flow), dbusapi.FlowInterface, dbusapi.HintSignal(h.Kind),
 			func() []any { return []any{d.Previous, int64(0), s.hint(h)} })
 	case mihf.DeliverGap:
-		return a.p.b.emit(a.p.ctx, a.p.name, dbusapi.Root, dbusapi.BrokerInterface, "Gap", these(variant.Encode(conv.EncodeGap(&d.Gap))))
+		return a.p.b.emit(a.p.ctx, a.p.name, dbusapi.Root, dbusapi.BrokerInterface, dbusapi.SignalGap, these(variant.Encode(conv.EncodeGap(&d.Gap))))
 	default:
 		return nil // an attachment has nothing else
 	}

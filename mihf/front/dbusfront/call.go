@@ -123,20 +123,20 @@ func (p *peer) handle(c *busconn.Call) (answer, error) {
 type method func(p *peer, who mihf.Caller, args []any) (answer, error)
 
 var methods = map[string]method{
-	"GetSnapshot":         (*peer).getSnapshot,
-	"Resume":              (*peer).resume,
-	"GetParameters":       (*peer).getParameters,
-	"GetInformation":      (*peer).getInformation,
-	"Status":              (*peer).status,
-	"Explain":             (*peer).explain,
-	"ConfigureThresholds": (*peer).configureThresholds,
-	"Subscribe":           (*peer).subscribe,
-	"Record":              (*peer).record,
-	"CloseStream":         (*peer).closeStream,
-	"RegisterFlow":        (*peer).registerFlow,
-	"UnregisterFlow":      (*peer).unregisterFlow,
-	"UpdateFlow":          (*peer).updateFlow,
-	"Acknowledge":         (*peer).acknowledge,
+	dbusapi.MethodGetSnapshot:         (*peer).getSnapshot,
+	dbusapi.MethodResume:              (*peer).resume,
+	dbusapi.MethodGetParameters:       (*peer).getParameters,
+	dbusapi.MethodGetInformation:      (*peer).getInformation,
+	dbusapi.MethodStatus:              (*peer).status,
+	dbusapi.MethodExplain:             (*peer).explain,
+	dbusapi.MethodConfigureThresholds: (*peer).configureThresholds,
+	dbusapi.MethodSubscribe:           (*peer).subscribe,
+	dbusapi.MethodRecord:              (*peer).record,
+	dbusapi.MethodCloseStream:         (*peer).closeStream,
+	dbusapi.MethodRegisterFlow:        (*peer).registerFlow,
+	dbusapi.MethodUnregisterFlow:      (*peer).unregisterFlow,
+	dbusapi.MethodUpdateFlow:          (*peer).updateFlow,
+	dbusapi.MethodAcknowledge:         (*peer).acknowledge,
 }
 
 // peerMethod is the interface that every object of every connection has.

@@ -47,7 +47,7 @@ func (b *bus) announce(m broadcast.Message) {
 			return []any{m.Chain, heldNs, dict, m.Conflated}
 		})
 	case mihf.DeliverGap:
-		_ = b.emit(b.ctx, "", dbusapi.Root, dbusapi.BrokerInterface, "Gap", these(variant.Encode(conv.EncodeGap(&m.Gap))))
+		_ = b.emit(b.ctx, "", dbusapi.Root, dbusapi.BrokerInterface, dbusapi.SignalGap, these(variant.Encode(conv.EncodeGap(&m.Gap))))
 	default: // there are no others here
 	}
 }

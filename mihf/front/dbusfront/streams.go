@@ -73,12 +73,12 @@ func (s *stream) tellEnd(err error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		name, text = dbusapi.ErrorName(err), err.Error()
 	}
-	_ = s.p.b.emit(s.p.ctx, s.p.name, dbusapi.Root, dbusapi.BrokerInterface, "StreamEnded", these(s.id, name, text)) // the bus was lost: so is the stream
+	_ = s.p.b.emit(s.p.ctx, s.p.name, dbusapi.Root, dbusapi.BrokerInterface, dbusapi.SignalStreamEnded, these(s.id, name, text)) // the bus was lost: so is the stream
 }
 
 // deliver sends one item.
 func (s *stream) deliver(item func() variant.Dict) error {
-	return s.p.b.emit(s.ctx, s.p.name, dbusapi.Root, dbusapi.BrokerInterface, "Delivery", func() []any { return []any{s.id, item()} })
+	return s.p.b.emit(s.ctx, s.p.name, dbusapi.Root, dbusapi.BrokerInterface, dbusapi.SignalDelivery, func() []any { return []any{s.id, item()} })
 }
 
 func (p *peer) subscribe(who mihf.Caller, args []any) (answer, error) {
@@ -142,7 +142,7 @@ func (p *peer) record(who mihf.Caller, args []any) (answer, error) {
 
 // lastWord tells a recorder that had enough how many observations it missed.
 func (s *stream) lastWord(lost uint64) error {
-	_ = s.p.b.emit(s.p.ctx, s.p.name, dbusapi.Root, dbusapi.BrokerInterface, "Delivery",
+	_ = s.p.b.emit(s.p.ctx, s.p.name, dbusapi.Root, dbusapi.BrokerInterface, dbusapi.SignalDelivery,
 		these(s.id, variant.Dict{"lost": dbus.MakeVariant(lost)})) // the bus was lost: nobody waits for it
 	return nil // which is told
 }

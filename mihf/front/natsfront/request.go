@@ -163,9 +163,9 @@ func (s *Server) method(c *call) (proto.Message, error) {
 // methods are those of an operation; the first is meant where none is named, unless it is
 // "".
 var methods = map[string][]string{
-	natsproto.OpCommand: {"", "GetParameters", "ConfigureThresholds"},
-	natsproto.OpInfo:    {"GetInformation"},
-	natsproto.OpAdmin:   {"Status", "Explain", "Record"},
+	natsproto.OpCommand: {"", natsproto.MethodGetParameters, natsproto.MethodConfigureThresholds},
+	natsproto.OpInfo:    {natsproto.MethodGetInformation},
+	natsproto.OpAdmin:   {natsproto.MethodStatus, natsproto.MethodExplain, natsproto.MethodRecord},
 }
 
 func list(names []string) string {
@@ -180,15 +180,15 @@ func list(names []string) string {
 
 func (s *Server) methodNamed(c *call, name string) (proto.Message, error) {
 	switch name {
-	case "GetParameters":
+	case natsproto.MethodGetParameters:
 		return answered(c, s.service().GetParameters)
-	case "ConfigureThresholds":
+	case natsproto.MethodConfigureThresholds:
 		return answered(c, s.service().ConfigureThresholds)
-	case "GetInformation":
+	case natsproto.MethodGetInformation:
 		return answered(c, s.service().GetInformation)
-	case "Explain":
+	case natsproto.MethodExplain:
 		return answered(c, s.service().Explain)
-	case "Record":
+	case natsproto.MethodRecord:
 		return s.record(c)
 	default:
 		return answered(c, s.service().Status)
