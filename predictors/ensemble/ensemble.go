@@ -74,7 +74,7 @@ type Predictor struct {
 }
 
 // New returns a predictor that has seen nothing.
-func New(c *Compiled) *Predictor { return &Predictor{models: c} }
+func New(c *Compiled) *Predictor { return &Predictor{models: c, track: NewTracker()} }
 
 // Observe takes what a sensor saw.
 func (p *Predictor) Observe(now mihf.Time, o *mihf.Observation) {
@@ -82,7 +82,9 @@ func (p *Predictor) Observe(now mihf.Time, o *mihf.Observation) {
 		if p.track.now.Sub(now) <= clockBack {
 			return
 		}
-		*p = Predictor{models: p.models}
+		memory := p.track.familiar
+		*memory = familiar.State{}
+		*p = Predictor{models: p.models, track: Tracker{familiar: memory}}
 	}
 	p.level.Observe(now, o)
 	p.track.Observe(now, o)

@@ -35,8 +35,8 @@ const (
 	scanMax      = 12 * time.Second
 )
 
-// Tracker turns observations of one link into features. The zero Tracker has seen nothing.
-// It is used by one goroutine.
+// Tracker turns observations of one link into features; see [NewTracker]. It is used by one
+// goroutine.
 type Tracker struct {
 	signals  [numSignals]track
 	rtt      track // log2 of milliseconds
@@ -44,7 +44,7 @@ type Tracker struct {
 	peak     decaying // rtt's highest
 	stalls   decaying
 	around   neighbours
-	familiar familiar.State
+	familiar *familiar.State
 	watch    familiar.Watch
 
 	poa      mihf.PoA
@@ -60,10 +60,13 @@ type Tracker struct {
 	handovers, stalled uint32 // events seen
 }
 
+// NewTracker returns a tracker that has seen nothing.
+func NewTracker() Tracker { return Tracker{familiar: &familiar.State{}} }
+
 // Observe takes what a sensor saw.
 func (t *Tracker) Observe(now mihf.Time, o *mihf.Observation) {
 	t.now = now
-	t.watch.Observe(now, o, &t.familiar)
+	t.watch.Observe(now, o, t.familiar)
 	switch o.Kind {
 	case mihf.ObsRadio:
 		t.radio(now, o)

@@ -79,7 +79,7 @@ type Samples [ensemble.NumModels][]sample
 // model that speaks then of what the trace tells.
 func Collect(t *score.Trace) *Samples {
 	var all Samples
-	var tr ensemble.Tracker
+	tr := ensemble.NewTracker()
 	var x ensemble.Vector
 	indexes := featureIndexes()
 	i := 0
