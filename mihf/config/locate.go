@@ -41,7 +41,7 @@ func Locate(file string, err error) error {
 		_ = f.Close() // was only read
 	}
 	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // of errors.Join itself
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		all = joined.Unwrap()
 	}
 	for i, err := range all {
