@@ -204,17 +204,18 @@ func (v *ackVector) dropped(seq Seq, code DropCode) {
 }
 
 // appendDrops appends a Data Dropped option for a packet that acknowledges ack, where
-// there is something to tell (section 11.7).
-func (v *ackVector) appendDrops(b []byte, ack Seq) []byte {
+// there is something to tell (section 11.7). It ends b before the length limit.
+func (v *ackVector) appendDrops(b []byte, ack Seq, limit int) []byte {
 	if len(v.drops) == 0 {
 		return b
 	}
 	start := len(b)
+	limit = min(limit, start+maxOptionData+2)
 	b = append(b, optDataDropped, 2)
 	for next := ack; ; { // the newest packet without a block
 		d, ok := v.newestDrop(next)
 		normal := next.Sub(d.seq)
-		if !ok || len(b)-start+int(normal/128)+2 > maxOptionData+2 {
+		if !ok || len(b)+int(normal/128)+2 > limit {
 			break
 		}
 		for ; normal > 0; normal -= 128 {

@@ -119,14 +119,14 @@ func TestAckVectorIsBounded(t *testing.T) {
 // RFC 4340, section 11.7: the example of the text, 0,160,3 and three drops.
 func TestDataDropped(t *testing.T) {
 	var v ackVector
-	if got := v.appendDrops(nil, 100); len(got) != 0 {
+	if got := v.appendDrops(nil, 100, maxOptionData+2); len(got) != 0 {
 		t.Errorf("nothing dropped: %v", got)
 	}
 	for _, s := range []Seq{93, 94, 99} {
 		v.dropped(s, DropReceiveBuffer)
 	}
 	want := []byte{optDataDropped, 7, 0, 0x80 | 2<<4, 3, 0x80 | 2<<4, 0x80 | 2<<4}
-	if got := v.appendDrops(nil, 100); string(got) != string(want) {
+	if got := v.appendDrops(nil, 100, maxOptionData+2); string(got) != string(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	for s := Seq(101); s < 101+2*maxDrops; s++ {
@@ -135,7 +135,7 @@ func TestDataDropped(t *testing.T) {
 	if len(v.drops) != maxDrops {
 		t.Errorf("%d drops kept", len(v.drops))
 	}
-	if got := v.appendDrops(nil, 1<<30); len(got) != 0 {
+	if got := v.appendDrops(nil, 1<<30, maxOptionData+2); len(got) != 0 {
 		t.Errorf("too far back to tell, yet %d bytes", len(got))
 	}
 }

@@ -271,7 +271,7 @@ func (c *Conn) build(now mihf.Time, dst []byte, typ Type, ack Seq, data []byte) 
 	}
 	start := len(dst)
 	dst = p.appendHeader(dst)
-	dst = c.appendOptions(now, dst, typ)
+	dst = c.appendOptions(now, dst, typ, start+MaxHeaderBytes-optionsBehind)
 	if carries {
 		dst = c.tx.options(dst)
 		if c.cfg.DataChecksum {
@@ -292,8 +292,13 @@ func (c *Conn) coverage(n int) uint8 {
 	return c.cfg.Coverage
 }
 
-// appendOptions appends what goes on a packet of the type, but for what is for data.
-func (c *Conn) appendOptions(now mihf.Time, dst []byte, typ Type) []byte {
+// optionsBehind is the most that follows the Data Dropped option: a Timestamp, or what is
+// for data, and padding.
+const optionsBehind = 6 + 2 + 2 + 6 + 3
+
+// appendOptions appends what goes on a packet of the type, but for what is for data. What
+// the peer can make long at will ends before the length limit.
+func (c *Conn) appendOptions(now mihf.Time, dst []byte, typ Type, limit int) []byte {
 	if typ.HasAck() {
 		dst = append(dst, c.cookies...)
 	}
@@ -334,7 +339,7 @@ func (c *Conn) appendOptions(now mihf.Time, dst []byte, typ Type) []byte {
 		}
 	}
 	if n := len(dst); c.rx != nil {
-		if dst = c.vec.appendDrops(dst, c.gsr); len(dst) > n {
+		if dst = c.vec.appendDrops(dst, c.gsr, limit); len(dst) > n {
 			c.vec.told(c.gss)
 		}
 	}
