@@ -236,6 +236,7 @@ func (c *Conn) finish(now mihf.Time) {
 func (c *Conn) Read(b []byte) (int, error) {
 	for {
 		if c.rd.passed() {
+			signal(c.readable) // for another that waits by a deadline from before
 			return 0, opError("read", c, os.ErrDeadlineExceeded)
 		}
 		n, ok, err := c.tryRead(b)
@@ -281,6 +282,7 @@ func (c *Conn) tryRead(b []byte) (n int, ok bool, err error) {
 func (c *Conn) Write(b []byte) (int, error) {
 	for {
 		if c.wd.passed() {
+			signal(c.writable) // as in Read
 			return 0, opError("write", c, os.ErrDeadlineExceeded)
 		}
 		ok, err := c.tryWrite(b)

@@ -29,8 +29,8 @@ func (d *deadline) passed() bool {
 	}
 }
 
-// set moves the deadline; the zero time removes it. It reports whether one who waits by
-// the old one is to look again.
+// set moves the deadline; the zero time removes it. Who waits by the old one has to be made
+// to look again.
 func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -167,6 +167,13 @@ func (c *Conn) goTo(ctx context.Context, e *Endpoint) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	select {
+	case <-result.done: // it came to its end as ctx did
+		if err = result.err; err == nil {
+			return nil
+		}
+	default:
+	}
 	if c.move.result == result {
 		c.move.endMove(err)
 	}
