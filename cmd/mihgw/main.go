@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"strings"
@@ -82,6 +83,11 @@ func tcpCommand(started *bool, out, errOut io.Writer) *cobra.Command {
 			"with --freeze downloads are held before a loss that is forecast. It prints what it does.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, u := range o.uids {
+				if u > math.MaxUint32 {
+					return fmt.Errorf("--uid %d: there is no such user", u)
+				}
+			}
 			*started = true
 			return o.run(cmd.Context(), out, errOut)
 		},
@@ -101,7 +107,7 @@ func tcpCommand(started *bool, out, errOut io.Writer) *cobra.Command {
 func (o *options) run(ctx context.Context, out, errOut io.Writer) (err error) {
 	log := slog.New(slog.NewTextHandler(errOut, nil))
 	for _, u := range o.uids {
-		o.cfg.UIDs = append(o.cfg.UIDs, uint32(u)) //nolint:gosec // a uid
+		o.cfg.UIDs = append(o.cfg.UIDs, uint32(u)) //nolint:gosec // checked
 	}
 	act, err := kernel.Open()
 	if err != nil {

@@ -175,6 +175,26 @@ func (a *Agent) observe(ctx context.Context) {
 	}
 	a.keeper.Note(all)
 	a.tell(all)
+	a.forgetGone()
+}
+
+// forgetGone takes connections that have ended out of the journal.
+func (a *Agent) forgetGone() {
+	if len(a.journal.had) == 0 {
+		return
+	}
+	there := map[uint64]bool{}
+	_, err := a.kernel.Sockets(func(s *kernel.Socket) bool {
+		there[s.Cookie] = true
+		return false
+	})
+	if err != nil {
+		a.cfg.Logger.Warn("connections are not known", "error", err)
+		return
+	}
+	if err := a.journal.keep(there); err != nil {
+		a.cfg.Logger.Warn("the journal is not up to date", "error", err)
+	}
 }
 
 // sockets returns the connections that the agent may touch, whose local address is kept.
@@ -294,10 +314,11 @@ func (a *Agent) giveBack(link string, all []kernel.Socket, orders []kernel.Order
 	if len(orders) == 0 || a.cfg.DryRun {
 		return
 	}
-	results := a.apply("restore", link, all, orders)
-	done := make([]uint64, len(results))
-	for i, r := range results {
-		done[i] = r.Cookie
+	var done []uint64
+	for _, r := range a.apply("restore", link, all, orders) {
+		if r.Done { // others are gone, or were not reached: see forgetGone
+			done = append(done, r.Cookie)
+		}
 	}
 	if err := a.journal.Forget(done...); err != nil {
 		a.cfg.Logger.Warn("the journal is not up to date", "error", err)

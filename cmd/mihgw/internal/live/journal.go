@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,6 +82,16 @@ func (j *Journal) Restore() []kernel.Order {
 func (j *Journal) Forget(cookies ...uint64) error {
 	for _, c := range cookies {
 		delete(j.had, c)
+	}
+	return j.write()
+}
+
+// keep forgets the sockets that are not there any more.
+func (j *Journal) keep(there map[uint64]bool) error {
+	before := len(j.had)
+	maps.DeleteFunc(j.had, func(cookie uint64, _ kernel.Order) bool { return !there[cookie] })
+	if len(j.had) == before {
+		return nil
 	}
 	return j.write()
 }

@@ -75,6 +75,7 @@ func (a *Agent) drop(l *attached) {
 	}
 	l.stop()
 	<-l.done
+	a.thaw(l)
 	if err := l.freezer.Close(); err != nil {
 		a.cfg.Logger.Warn("a freezer stays", "link", l.name, "error", err)
 	}
@@ -85,7 +86,6 @@ func (a *Agent) drop(l *attached) {
 func (a *Agent) leave() error {
 	var errs []error
 	for id, l := range a.links {
-		a.thaw(l)
 		a.drop(l)
 		delete(a.links, id)
 	}
@@ -193,7 +193,9 @@ func (a *Agent) freeze(l *attached, f mihf.Freeze) {
 				act.Why = err.Error()
 				break
 			}
-			l.frozen = append(l.frozen, *s)
+			if !slices.ContainsFunc(l.frozen, func(o kernel.Socket) bool { return o.Cookie == s.Cookie }) { // else it is renewed
+				l.frozen = append(l.frozen, *s)
+			}
 			orders = append(orders, kernel.Order{Cookie: s.Cookie, Acks: 1})
 		}
 		a.report(act)
