@@ -87,6 +87,9 @@ func (s *setup) answered(now mihf.Time, m *modem, c call, err error) {
 	if c.kind == callThresholds {
 		s.thresholds = result
 		s.thresholded = s.thresholded || result == taken
+		if result == taken {
+			m.info.threshold = c.arg // until the next reading says so
+		}
 		return
 	}
 	if result == taken && s.polling != taken {
