@@ -19,7 +19,8 @@ type thaw struct {
 // it.
 type freezing struct {
 	here, there bool // who asked for it
-	until       mihf.Time
+	hereUntil   mihf.Time
+	thereUntil  mihf.Time
 	restore     thaw // as the last thaw of this end had it
 
 	say    uint8 // optFreeze or optUnfreeze until the peer has it; 0: nothing
@@ -41,10 +42,11 @@ const (
 func (f *freezing) frozen() bool { return f.here || f.there }
 
 func (f *freezing) next() mihf.Time {
+	until := mihf.Sooner(f.hereUntil, f.thereUntil)
 	if f.say == 0 {
-		return f.until
+		return until
 	}
-	return mihf.Sooner(f.until, f.again.at)
+	return mihf.Sooner(until, f.again.at)
 }
 
 // tell starts to send an option to the peer.
@@ -128,7 +130,7 @@ func (c *Conn) Freeze(now mihf.Time) {
 	if !f.frozen() {
 		c.tx.freeze(now)
 	}
-	f.here, f.until = true, now.Add(c.cfg.MaxFreeze)
+	f.here, f.hereUntil = true, now.Add(c.cfg.MaxFreeze)
 	if c.freezeInForce() {
 		f.tell(optFreeze)
 	}
@@ -142,7 +144,7 @@ func (c *Conn) Unfreeze(now mihf.Time, recovery bool, lci *mihf.LCI) {
 	if !f.here {
 		return
 	}
-	f.here, f.restore, f.rate = false, thaw{recovery: recovery}, 0
+	f.here, f.hereUntil, f.restore, f.rate = false, 0, thaw{recovery: recovery}, 0
 	if lci != nil {
 		if lci.CapacityUpBPS.Known() {
 			f.restore.bytesPerSecond = max(lci.CapacityUpBPS.Value/8, 1)
@@ -165,7 +167,6 @@ func (c *Conn) thawIfFree(now mihf.Time, t *thaw) {
 	if c.freeze.frozen() {
 		return
 	}
-	c.freeze.until = 0
 	c.heard = now // the silence was ours
 	if c.tx != nil {
 		c.tx.thaw(now, t)
@@ -187,10 +188,12 @@ func (c *Conn) freezePeer(now mihf.Time, on bool, seq Seq, data []byte) {
 		c.stats.FreezesPeer++
 		if !f.here {
 			c.tx.freeze(now)
+			f.restore = thaw{} // what this end knew was of another freeze
 		}
-		f.until = now.Add(c.cfg.MaxFreeze)
+		f.thereUntil = now.Add(c.cfg.MaxFreeze)
 		return
 	}
+	f.thereUntil = 0
 	t := f.restore
 	if len(data) == 4 {
 		t.bytesPerSecond = float64(binary.BigEndian.Uint32(data))
@@ -199,17 +202,22 @@ func (c *Conn) freezePeer(now mihf.Time, on bool, seq Seq, data []byte) {
 	f.restore = thaw{}
 }
 
-// advanceFreeze ends a freeze that lasted too long.
+// advanceFreeze ends a freeze that lasted too long, of each end by itself.
 func (c *Conn) advanceFreeze(now mihf.Time) {
 	f := &c.freeze
-	if !f.until.Due(now) {
+	here, there := f.hereUntil.Due(now), f.thereUntil.Due(now)
+	if !here && !there {
 		return
 	}
-	f.until = 0
-	if f.here && c.freezeInForce() {
-		f.tell(optUnfreeze)
+	if here {
+		f.here, f.hereUntil, f.restore, f.rate = false, 0, thaw{recovery: true}, 0
+		if c.freezeInForce() {
+			f.tell(optUnfreeze)
+		}
 	}
-	f.here, f.there = false, false
+	if there {
+		f.there, f.thereUntil = false, 0
+	}
 	c.thawIfFree(now, &thaw{recovery: true})
 }
 
