@@ -49,7 +49,7 @@ func groups(t *testing.T) []train.Group {
 	return []train.Group{g}
 }
 
-func silent(string) {}
+func silent(string) error { return nil }
 
 // What can be learned is learned: handovers that the quality announces are foreseen on
 // files that the models do not know, by the model whose input they are.
@@ -98,6 +98,23 @@ func TestTooFewEvents(t *testing.T) {
 	}
 	if _, _, err := train.Train(g, 1, silent); err == nil {
 		t.Error("one fold is accepted")
+	}
+}
+
+// An error of told ends the work.
+func TestEnded(t *testing.T) {
+	enough := errors.New("enough")
+	for n := range 4 {
+		left := n
+		_, _, err := train.Train(groups(t), 2, func(string) error {
+			if left--; left < 0 {
+				return enough
+			}
+			return nil
+		})
+		if !errors.Is(err, enough) {
+			t.Errorf("told ended it at call %d: %v", n+1, err)
+		}
 	}
 }
 

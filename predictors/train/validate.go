@@ -28,14 +28,17 @@ type Result struct {
 // Train makes a set of models from groups of traces, with policies fitted on
 // cross-validated forecasts, and returns how good they are on files that they do not know.
 // Files with the same place in each group are in the same fold, because a group may be
-// another in another form. told is told what goes on.
-func Train(groups []Group, folds int, told func(string)) (ensemble.Set, []Result, error) {
+// another in another form. told is told what
+// goes on, before each part of the work; an error that it returns ends it.
+func Train(groups []Group, folds int, told func(string) error) (ensemble.Set, []Result, error) {
 	if folds < 2 {
 		return ensemble.Set{}, nil, fmt.Errorf("%d folds: want 2 at least", folds)
 	}
 	parts := make([][]*Samples, len(groups))
 	for g := range groups {
-		told("samples of " + groups[g].Name)
+		if err := told("samples of " + groups[g].Name); err != nil {
+			return ensemble.Set{}, nil, err
+		}
 		for i := range groups[g].Traces {
 			parts[g] = append(parts[g], Collect(&groups[g].Traces[i]))
 		}
@@ -44,10 +47,14 @@ func Train(groups []Group, folds int, told func(string)) (ensemble.Set, []Result
 	if err != nil {
 		return ensemble.Set{}, nil, err
 	}
-	told("alarm policies")
+	if err := told("alarm policies"); err != nil {
+		return ensemble.Set{}, nil, err
+	}
 	g := newGrids(parts, series)
 	results := judge(groups, parts, series, g, folds)
-	told("the models")
+	if err := told("the models"); err != nil {
+		return ensemble.Set{}, nil, err
+	}
 	everything := func(int) bool { return true }
 	set := ensemble.Set{Models: Fit(flat(parts, everything))}
 	for m := range g.grid {
@@ -72,13 +79,15 @@ func flat(parts [][]*Samples, use func(file int) bool) (all []*Samples) {
 }
 
 // validate runs each trace with models that do not know its file.
-func validate(groups []Group, parts [][]*Samples, folds int, told func(string)) ([][]*score.Series, error) {
+func validate(groups []Group, parts [][]*Samples, folds int, told func(string) error) ([][]*score.Series, error) {
 	series := make([][]*score.Series, len(groups))
 	for g := range groups {
 		series[g] = make([]*score.Series, len(groups[g].Traces))
 	}
 	for fold := range folds {
-		told(fmt.Sprintf("fold %d of %d", fold+1, folds))
+		if err := told(fmt.Sprintf("fold %d of %d", fold+1, folds)); err != nil {
+			return nil, err
+		}
 		set := ensemble.Set{Models: Fit(flat(parts, func(i int) bool { return i%folds != fold }))}
 		c, err := set.Compile()
 		if err != nil {

@@ -60,13 +60,11 @@ func (a *app) train(ctx context.Context, f *trainFlags, names []string) error {
 	if err != nil {
 		return err
 	}
-	set, results, err := train.Train(groups, f.folds, func(what string) {
+	set, results, err := train.Train(groups, f.folds, func(what string) error {
 		_, _ = fmt.Fprintln(a.err, "training:", what) // only tells people that it goes on
+		return ctx.Err()
 	})
 	if err != nil {
-		return fmt.Errorf("train: %w", err)
-	}
-	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
 	shipped := ensemble.Shipped()
