@@ -110,7 +110,7 @@ func (a *Agent) lookAfter() {
 // unpace gives a connection the pacing that it had.
 func (a *Agent) unpace(r *raise, one []kernel.Socket) {
 	r.unpace = 0
-	rate := uint64(kernel.Unpaced)
+	rate := kernel.Unpaced
 	if had, ok := a.journal.Had(one[0].Cookie); ok && had.PacingBPS > 0 {
 		rate = had.PacingBPS
 	}
