@@ -16,7 +16,7 @@ func TestWalkAway(t *testing.T) {
 	const rtt = 100 * time.Millisecond
 	flows := d.flows(mihf.FlowSpec{Link: d.link, RTT: rtt})
 	d.listen(station)
-	stop := d.send(ap1, station, 20*time.Millisecond)
+	stop := d.send(station, 20*time.Millisecond)
 	d.eventually("data", func() bool { return d.Truth(ap1, station).Data > 20 })
 	d.SetLoss(medium.SNR{})
 	d.Join(station, ap1, medium.Fade(-50, -100, 4, true))

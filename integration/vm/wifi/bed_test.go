@@ -32,7 +32,16 @@ func TestMain(m *testing.M) {
 		Build:   []string{"mihf.dev/cmd/mihfd"},
 		Preload: []string{"mihfd", "dbus-daemon", "hostapd", "wpa_supplicant", "wpa_cli"},
 		Virtual: true,
+		Keep:    keepIn(),
 	})
+}
+
+// keepIn is where results go.
+func keepIn() string {
+	if vm.Full() {
+		return filepath.Join("..", "..", "..", "docs", "results")
+	}
+	return ""
 }
 
 // patience is how long something may take; only a failure takes so long.

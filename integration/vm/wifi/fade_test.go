@@ -19,7 +19,7 @@ func TestFade(t *testing.T) {
 	b.associate()
 
 	got := b.listen(station)
-	stop := b.send(ap1, station, 20*time.Millisecond)
+	stop := b.send(station, 20*time.Millisecond)
 	b.eventually("data", func() bool { return b.Truth(ap1, station).Data > 20 })
 	before := b.Truth(ap1, station)
 

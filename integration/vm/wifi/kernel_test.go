@@ -121,6 +121,22 @@ func (k *mlme) first(after mihf.Time, name string, ok func(word) bool) (word, bo
 	return word{}, false
 }
 
+// count is how many such words there were.
+func (k *mlme) count(after mihf.Time, name string, ok func(word) bool) (n int) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, w := range k.words {
+		if w.at >= after && w.index == i.Index && ok(w) {
+			n++
+		}
+	}
+	return n
+}
+
 func disconnected(w word) bool { return w.command == unix.NL80211_CMD_DISCONNECT }
 func scanned(w word) bool      { return w.command == unix.NL80211_CMD_NEW_SCAN_RESULTS }
 func crossed(w word) bool      { return w.command == unix.NL80211_CMD_NOTIFY_CQM && w.low }

@@ -42,7 +42,7 @@ func TestFullScan(t *testing.T) {
 	d.attach(-72, network{})
 	flows := d.flows(mihf.FlowSpec{Link: d.link, RTT: 200 * time.Millisecond})
 	d.listen(station)
-	stop := d.send(ap1, station, 20*time.Millisecond)
+	stop := d.send(station, 20*time.Millisecond)
 	time.Sleep(3 * time.Second)
 	begin := clock.Boot().Now()
 	d.command("scan")
