@@ -39,7 +39,7 @@ func handOvers(t *testing.T, count int) (list []handedOver) {
 	d.attached([]*lane{l})
 	from, to := ap1, ap2
 	for i := range count {
-		l.pace, l.seed = slowest+(fastest-slowest)*float64(i)/float64(max(1, count-1)), uint64(200+i)
+		l.pace, l.seed = slowest+(fastest-slowest)*(float64(i)+0.5)/float64(count), uint64(200+i)
 		list = append(list, d.handOver(l, from, to))
 		from, to = to, from
 	}
