@@ -229,6 +229,9 @@ func (a *Actuator) Apply(orders []Order) ([]Result, error) {
 		return nil, nil
 	}
 	if _, err := a.orders.BatchUpdate(keys, values, nil); err != nil {
+		for _, key := range keys { // the next visit would carry out what is there
+			_ = a.orders.Delete(key)
+		}
 		return nil, fmt.Errorf("give orders for %d sockets: %w", len(orders), err)
 	}
 	_, err := visit(a.apply)

@@ -30,7 +30,8 @@ type Freezer struct {
 // OpenFreezer attaches a freezer to an interface of the namespace of the calling thread.
 // Nothing is frozen yet. Other programs on the interface run before and after it. Before
 // Linux 6.6 it is a filter of a clsact queueing discipline, which is made if there is none
-// and left if there was one.
+// and stays: it does nothing by itself, others may use it by then, and its removal would
+// lose packets.
 func OpenFreezer(device netlink.Link) (*Freezer, error) {
 	f, err := openFreezer(device, true)
 	if err != nil {
@@ -83,10 +84,7 @@ const freezeHandle = 0x4d49
 func (f *Freezer) filter(device netlink.Link, p *ebpf.Program) error {
 	index := device.Attrs().Index
 	clsact := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-	switch err := netlink.QdiscAdd(clsact); {
-	case err == nil:
-		f.undo = append(f.undo, func() error { return netlink.QdiscDel(clsact) })
-	case !errors.Is(err, unix.EEXIST):
+	if err := netlink.QdiscAdd(clsact); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("add clsact: %w", err)
 	}
 	filter := &netlink.BpfFilter{

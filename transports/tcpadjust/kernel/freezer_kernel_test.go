@@ -148,8 +148,8 @@ func TestFreeze(t *testing.T) {
 			})
 		}
 	}
-	if list, err := near.NL.QdiscList(near.Link("v0")); err != nil || len(list) > 1 {
-		t.Errorf("queueing disciplines left: %v, %v", list, err)
+	if list, err := near.NL.FilterList(near.Link("v0"), netlink.HANDLE_MIN_EGRESS); err != nil || len(list) > 0 {
+		t.Errorf("filters left: %v, %v", list, err)
 	}
 }
 

@@ -121,7 +121,9 @@ func arrive(feed mihf.Feed, at []int64, ready func()) {
 				first = buf[i].Sequence()
 				ready()
 			case mihf.DeliverEvent:
-				at[buf[i].Sequence()-first-1] = now
+				if place := buf[i].Sequence() - first - 1; place < uint64(len(at)) {
+					at[place] = now
+				}
 				left--
 			default:
 			}

@@ -40,15 +40,17 @@ func (a *Agent) adjust(l *attached, all []kernel.Socket, lci *mihf.LCI) {
 	a.change("adjust", l.name, senders, orders)
 }
 
-// change applies orders whose effect stays, and notes what was there before.
+// change applies orders whose effect stays, and notes before what is there.
 func (a *Agent) change(what, link string, all []kernel.Socket, orders []kernel.Order) {
-	results := a.apply(what, link, all, orders)
-	if len(results) == 0 {
+	if len(orders) == 0 {
 		return
 	}
-	if err := a.journal.Changed(results); err != nil {
-		a.cfg.Logger.Warn("a crash would leave connections as they are", "error", err)
+	if !a.cfg.DryRun {
+		if err := a.journal.Changing(all); err != nil {
+			a.cfg.Logger.Warn("a crash would leave connections as they are", "error", err)
+		}
 	}
+	a.apply(what, link, all, orders)
 }
 
 func order(cookie uint64, p tcpadjust.Plan) kernel.Order {

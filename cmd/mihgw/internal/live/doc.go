@@ -10,7 +10,7 @@
 //   - Only connections of the links and users that are named are touched, and none whose
 //     address has left its link.
 //   - What was changed and isn't wanted any more is put back: when it is over, when the
-//     agent ends, and after a crash by the next start, from the [Journal].
+//     agent ends, and after a crash by the next start, where the [Journal] has a file.
 //   - A dry run changes nothing and says what it would do.
 //
 // # Limits

@@ -13,8 +13,8 @@ import (
 	"mihf.dev/transports/tcpadjust/kernel"
 )
 
-// Journal is a file that says what sockets had before they were changed. An empty path
-// keeps none.
+// Journal says what sockets had before they were changed, in a file that outlives a crash.
+// With an empty path there is no file, and only an agent that ends puts things back.
 type Journal struct {
 	path string
 	boot string
@@ -59,11 +59,12 @@ func OpenJournal(path string) (*Journal, error) {
 	return j, nil
 }
 
-// Changed notes what sockets had, before the first change of each.
-func (j *Journal) Changed(results []kernel.Result) error {
-	for _, r := range results {
-		if _, ok := j.had[r.Cookie]; !ok && r.Done {
-			j.had[r.Cookie] = kernel.Order{Cookie: r.Cookie, Clamp: min(r.ClampBefore, 1<<31-1), Ssthresh: r.SsthreshBefore, PacingBPS: r.PacingBefore}
+// Changing notes what sockets have, before the first change of each.
+func (j *Journal) Changing(sockets []kernel.Socket) error {
+	for i := range sockets {
+		s := &sockets[i]
+		if _, ok := j.had[s.Cookie]; !ok {
+			j.had[s.Cookie] = kernel.Order{Cookie: s.Cookie, Clamp: min(s.Clamp, 1<<31-1), Ssthresh: s.Ssthresh, PacingBPS: s.PacingBPS}
 		}
 	}
 	return j.write()
