@@ -178,7 +178,13 @@ func (s *session) hear(ctx context.Context) {
 	}
 	for i := range m.answers {
 		s.done(&m.answers[i])
-		s.state.answered(now, &m.answers[i])
+		err := sensors.Guard(func() error {
+			s.state.answered(now, &m.answers[i])
+			return nil
+		})
+		if err != nil { // the next look at the modems reads it again
+			s.sensor.malformed.Note(err)
+		}
 		if err := s.state.wrong; err != nil {
 			s.sensor.malformed.Note(err)
 			s.state.wrong = nil
