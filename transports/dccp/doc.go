@@ -31,10 +31,11 @@
 // Feature 120, server-priority, at each end: this end knows the extension. Where both ends
 // have 1, option 120 (Freeze) stops the data of the end that receives it, and option 121
 // (Unfreeze) lets it go on; 121 may carry four bytes, the rate in bytes a second that the
-// path to the other end holds. Both stand on every packet with an acknowledgement number
-// until one of those is acknowledged, and Syncs are sent to have that happen. The options
-// of CCID 3 that go with it are 129 (Restoring) and 130 (Probing) on data, and 195
-// (Unfrozen) on feedback.
+// path to the other end holds. A rate of 0 is recovery: nobody knows what the path holds,
+// and the other end probes instead of going on at its old rate. Both stand on every packet
+// with an acknowledgement number until one of those is acknowledged, and Syncs are sent to
+// have that happen. The options of CCID 3 that go with it are 129 (Restoring) and 130
+// (Probing) on data, and 195 (Unfrozen) on feedback.
 //
 // Option 122 carries Config.Hello on Requests and Responses.
 //

@@ -18,19 +18,21 @@ type thaw struct {
 // data, and the option that tells the peer. Our sender is frozen while either end wants
 // it.
 type freezing struct {
-	here, there bool // who asked for it
-	hereUntil   mihf.Time
-	thereUntil  mihf.Time
-	restore     thaw // as the last thaw of this end had it
+	here, there  bool // who asked for it
+	hereUntil    mihf.Time
+	thereUntil   mihf.Time
+	restore      thaw // as the last thaw of this end had it
+	peerRecovery bool // the peer's freeze, which ended before ours, ended to recovery
 
-	say    uint8 // optFreeze or optUnfreeze until the peer has it; 0: nothing
-	told   bool  // a packet has carried it
-	first  Seq   // the first that did
-	again  backoff
-	tries  int
-	rate   uint32 // bytes a second, with optUnfreeze; 0: not known
-	heard  Seq    // newest packet whose option was applied
-	before bool   // heard is set
+	say      uint8 // optFreeze or optUnfreeze until the peer has it; 0: nothing
+	told     bool  // a packet has carried it
+	first    Seq   // the first that did
+	again    backoff
+	tries    int
+	rate     uint32 // bytes a second, with optUnfreeze; 0: not known
+	recovery bool   // with optUnfreeze: to that
+	heard    Seq    // newest packet whose option was applied
+	before   bool   // heard is set
 }
 
 // Copies of a signal: Freeze is of use before the link is gone only, Unfreeze always.
@@ -84,7 +86,10 @@ func (f *freezing) append(b []byte, seq Seq) []byte {
 	if !f.told {
 		f.told, f.first = true, seq
 	}
-	if f.say == optUnfreeze && f.rate > 0 {
+	switch {
+	case f.say == optUnfreeze && f.recovery:
+		return appendOption32(b, optUnfreeze, 0)
+	case f.say == optUnfreeze && f.rate > 0:
 		return appendOption32(b, optUnfreeze, f.rate)
 	}
 	return appendOption(b, f.say)
@@ -129,6 +134,7 @@ func (c *Conn) Freeze(now mihf.Time) {
 	c.stats.FreezesLocal++
 	if !f.frozen() {
 		c.tx.freeze(now)
+		f.peerRecovery = false
 	}
 	f.here, f.hereUntil = true, now.Add(c.cfg.MaxFreeze)
 	if c.freezeInForce() {
@@ -144,7 +150,8 @@ func (c *Conn) Unfreeze(now mihf.Time, recovery bool, lci *mihf.LCI) {
 	if !f.here {
 		return
 	}
-	f.here, f.hereUntil, f.restore, f.rate = false, 0, thaw{recovery: recovery}, 0
+	f.here, f.hereUntil, f.rate, f.recovery = false, 0, 0, recovery
+	f.restore = thaw{recovery: recovery || f.peerRecovery}
 	if lci != nil {
 		if lci.CapacityUpBPS.Known() {
 			f.restore.bytesPerSecond = max(lci.CapacityUpBPS.Value/8, 1)
@@ -173,7 +180,8 @@ func (c *Conn) thawIfFree(now mihf.Time, t *thaw) {
 	}
 }
 
-// freezePeer takes the peer's option on packet seq; data is its rate, if it has one.
+// freezePeer takes the peer's option on packet seq; data is its rate, if it has one, where
+// 0 is recovery.
 func (c *Conn) freezePeer(now mihf.Time, on bool, seq Seq, data []byte) {
 	f := &c.freeze
 	if c.tx == nil || f.before && !f.heard.Before(seq) {
@@ -190,13 +198,17 @@ func (c *Conn) freezePeer(now mihf.Time, on bool, seq Seq, data []byte) {
 			c.tx.freeze(now)
 			f.restore = thaw{} // what this end knew was of another freeze
 		}
-		f.thereUntil = now.Add(c.cfg.MaxFreeze)
+		f.thereUntil, f.peerRecovery = now.Add(c.cfg.MaxFreeze), false
 		return
 	}
 	f.thereUntil = 0
 	t := f.restore
 	if len(data) == 4 {
-		t.bytesPerSecond = float64(binary.BigEndian.Uint32(data))
+		if rate := binary.BigEndian.Uint32(data); rate > 0 {
+			t.bytesPerSecond = float64(rate)
+		} else {
+			t.recovery, f.peerRecovery = true, true
+		}
 	}
 	c.thawIfFree(now, &t)
 	f.restore = thaw{}
@@ -210,13 +222,13 @@ func (c *Conn) advanceFreeze(now mihf.Time) {
 		return
 	}
 	if here {
-		f.here, f.hereUntil, f.restore, f.rate = false, 0, thaw{recovery: true}, 0
+		f.here, f.hereUntil, f.restore, f.rate, f.recovery = false, 0, thaw{recovery: true}, 0, true
 		if c.freezeInForce() {
 			f.tell(optUnfreeze)
 		}
 	}
 	if there {
-		f.there, f.thereUntil = false, 0
+		f.there, f.thereUntil, f.peerRecovery = false, 0, true
 	}
 	c.thawIfFree(now, &thaw{recovery: true})
 }

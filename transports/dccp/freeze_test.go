@@ -168,6 +168,74 @@ func TestMaxFreeze(t *testing.T) {
 	})
 }
 
+// A thaw to recovery reaches the far sender: in a download that probes, too, instead of
+// going on at the rate from before.
+func TestRecoveryReachesPeer(t *testing.T) {
+	unfreeze := func(p *pair) { p.client.conn.Unfreeze(p.now, true, nil) }
+	for name, c := range map[string]struct {
+		most     time.Duration // the client's
+		both     bool          // the server freezes, too, and thaws without recovery
+		thaw     func(p *pair)
+		recovers bool
+	}{
+		"lapse":                    {most: time.Second, thaw: func(p *pair) { p.run(900 * time.Millisecond) }, recovers: true},
+		"Unfreeze":                 {most: time.Minute, thaw: unfreeze, recovers: true},
+		"Unfreeze of both":         {most: time.Minute, thaw: unfreeze, both: true, recovers: true},
+		"lapse of both":            {most: time.Second, thaw: func(p *pair) { p.run(900 * time.Millisecond) }, both: true, recovers: true},
+		"Unfreeze, no recovery":    {most: time.Minute, thaw: func(p *pair) { p.client.conn.Unfreeze(p.now, false, nil) }},
+		"lapse, then a new freeze": {most: time.Minute, thaw: refreeze},
+	} {
+		for _, ccid := range []uint8{2, 3} {
+			p := newPair(t, Config{CCIDs: []uint8{ccid}, MaxFreeze: c.most}, Config{MaxFreeze: time.Hour}).open()
+			p.spacing = time.Millisecond
+			p.server.fill, p.server.size = true, 500
+			p.run(2 * time.Second)
+			p.client.conn.Freeze(p.now)
+			if c.both {
+				p.server.conn.Freeze(p.now)
+			}
+			p.run(100 * time.Millisecond)
+			if !p.server.conn.Frozen() {
+				t.Fatalf("%s, CCID %d: not frozen", name, ccid)
+			}
+			if s, ok := p.server.conn.tx.(*sender2); ok {
+				s.cwnd = 500
+			}
+			c.thaw(p)
+			p.run(15 * time.Millisecond)
+			if c.both {
+				p.server.conn.Unfreeze(p.now, false, nil)
+			}
+			if p.server.conn.Frozen() {
+				t.Fatalf("%s, CCID %d: still frozen", name, ccid)
+			}
+			recovers := false
+			switch s := p.server.conn.tx.(type) {
+			case *sender2:
+				recovers = s.cwnd < 100
+			case *sender3:
+				n := s.tfrc.FreezeCounts()
+				recovers = n.Recoveries > n.Restored
+			}
+			if recovers != c.recovers {
+				t.Errorf("%s, CCID %d: recovery %v", name, ccid, recovers)
+			}
+		}
+	}
+}
+
+// refreeze ends a freeze to recovery, and another, later, without.
+func refreeze(p *pair) {
+	p.client.conn.Unfreeze(p.now, true, nil)
+	p.run(2 * time.Second)
+	p.client.conn.Freeze(p.now)
+	p.run(100 * time.Millisecond)
+	if s, ok := p.server.conn.tx.(*sender2); ok {
+		s.cwnd = 500
+	}
+	p.client.conn.Unfreeze(p.now, false, nil)
+}
+
 // With a peer that lacks the extension, only this end stops.
 func TestFreezeWithoutExtension(t *testing.T) {
 	p := newPair(t, Config{}, Config{NoFreeze: true}).open()
