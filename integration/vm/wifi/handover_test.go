@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"mihf.dev/integration/netns"
 	"mihf.dev/integration/vm/medium"
 	"mihf.dev/mihf/clock"
 )
@@ -37,6 +38,8 @@ func handOvers(t *testing.T, count int) (list []handedOver) {
 	d.home.AddAddr(l.name, l.near()+"/24", 0, 0)
 	d.supplicantOn(l.name, n)
 	d.attached([]*lane{l})
+	// Without a way out no path is usable.
+	d.home.AddRoute(netns.Route{Dst: "0.0.0.0/0", Dev: l.name, Via: l.far()})
 	from, to := ap1, ap2
 	for i := range count {
 		l.pace, l.seed = slowest+(fastest-slowest)*(float64(i)+0.5)/float64(count), uint64(200+i)
