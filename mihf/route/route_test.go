@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -303,12 +304,12 @@ func TestMatching(t *testing.T) {
 		{"192.0.2.7:40000", "203.0.113.1:80", "peer "},
 		{"192.0.2.7:40000", "203.0.113.2:443", ""},
 	} {
-		got := ""
+		var got strings.Builder
 		for f := range table.Matching(&mihf.Endpoints{Protocol: 6, Local: netip.MustParseAddrPort(tc.local), Remote: netip.MustParseAddrPort(tc.remote)}) {
-			got += string(f.ID) + " "
+			got.WriteString(string(f.ID) + " ")
 		}
-		if got != tc.want {
-			t.Errorf("%s to %s is %q, want %q", tc.local, tc.remote, got, tc.want)
+		if got.String() != tc.want {
+			t.Errorf("%s to %s is %q, want %q", tc.local, tc.remote, got.String(), tc.want)
 		}
 	}
 }

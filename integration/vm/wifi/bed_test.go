@@ -100,7 +100,7 @@ func startWith(t *testing.T, air *medium.Air) *bed {
 	}
 	t.Cleanup(func() { _ = c.Close() }) // only read from
 	b := &bed{Medium: m, t: t, wifi: c, home: netns.Here(t)}
-	for r := station; r < radios; r++ { // a test before may have had them elsewhere
+	for r := range medium.Radio(radios) { // a test before may have had them elsewhere
 		b.eventually(ifname(r), func() bool { _, err := net.InterfaceByName(ifname(r)); return err == nil })
 	}
 	b.bare()

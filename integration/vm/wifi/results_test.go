@@ -2,6 +2,7 @@ package wifi
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -233,9 +234,7 @@ func (p *page) write(t *testing.T, took time.Duration) {
 	head := fmt.Sprintf("# Radios\n\nMeasured by `make results` in a guest of integration/vm: Linux %s with mac80211_hwsim, hostapd and wpa_supplicant, six stations at one access point, between them integration/vm/medium with losses by signal and rate; a real mihfd with its defaults, seen over gRPC; %s; %v of the guest's time. Flows are UDP and TCP from a namespace behind the access point; half an RTT lies between it and the sender.\n\n",
 		unix.ByteSliceToString(u.Release[:]), runtime.Version(), took.Round(time.Second))
 	files := map[string]string{"radio.md": strings.TrimRight(head+p.String(), "\n") + "\n"}
-	for name, text := range p.plots {
-		files[name] = text
-	}
+	maps.Copy(files, p.plots)
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(vm.KeepDir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
