@@ -204,6 +204,81 @@ func TestStrays(t *testing.T) {
 	}
 }
 
+// TestLongestHeader: with all that a peer can ask for on one packet, its header stays
+// within what the data offset can say, which else would panic.
+func TestLongestHeader(t *testing.T) {
+	for _, typ := range []Type{TypeAck, TypeDataAck} {
+		p := newPair(t, Config{CCIDs: []uint8{3}, MinCoverage: 5}, Config{MinCoverage: 5, DataChecksum: true}).open()
+		v, drops := p.server.conn, 0
+		fullHeader(t, p, v)
+		var h Packet
+		b := v.build(p.now, nil, typ, v.gsr, make([]byte, 100))
+		if err := h.Parse(b); err != nil {
+			t.Fatalf("%v: %v", typ, err)
+		}
+		seen := map[byte]int{}
+		r := ReadOptions(h.Options)
+		for o := (Option{}); r.Next(&o); seen[o.Type] += len(o.Data) {
+			if o.Type == optDataDropped {
+				for _, x := range o.Data {
+					drops += int(x >> 7)
+				}
+			}
+		}
+		if r.BadLength || r.Dangling {
+			t.Errorf("%v: options %x", typ, h.Options)
+		}
+		if seen[optAckVector0] != maxRuns || seen[optLossIntervals] < 70 || seen[optUnfreeze] != 4 || seen[optChangeR] < 20 {
+			t.Errorf("%v: options are missing: %v", typ, seen)
+		}
+		if n := len(b) - len(h.Data); drops == 0 || drops == maxDrops || n > MaxHeaderBytes || n < MaxHeaderBytes-100 {
+			t.Errorf("%v: header of %d bytes, %d drops of %d", typ, n, drops, maxDrops)
+		}
+	}
+}
+
+// fullHeader gives a connection all that its next packet can be made to carry, and each
+// as long as it can be.
+func fullHeader(t *testing.T, p *pair, v *Conn) {
+	t.Helper()
+	rx, ok := v.rx.(*receiver3)
+	if !ok || !v.freezeInForce() {
+		t.Fatal("no CCID 3, or no Freeze extension")
+	}
+	seq := rx.seq // every 90th packet is lost, until there are nine intervals
+	for i := range uint64(2000) {
+		if p.now = p.now.Add(time.Millisecond); i%90 != 0 {
+			rx.received(p.now, &arrival{typ: TypeData, seq: Seq((seq + 1 + i) & seqMask), bytes: 500, ccval: uint8(i / 30 % 16)})
+		}
+	}
+	rx.due = true
+	v.vecTx = true
+	base := v.gsr
+	for i := range int64(2 * maxRuns) { // every second packet is lost
+		v.gsr = base.Add(2 * i)
+		v.vec.add(v.gsr)
+	}
+	v.vec.data = v.gsr
+	for i := range int64(2 * maxDrops) {
+		v.vec.dropped(v.gsr.Add(1000*(i-2*maxDrops)), DropReceiveBuffer)
+	}
+	v.feat.at[local][fSendNDP].value, v.ndp = 1, 1<<48-1
+	v.timing.owed, v.timing.owedAt = true, p.now.Add(-time.Second)
+	v.slow = true
+	for i := range maxRefusals {
+		v.feat.refuseUnknown(remote, byte(200+i))
+	}
+	for w := range v.feat.at {
+		for i := range v.feat.at[w] {
+			f := &v.feat.at[w][i]
+			f.confirm = true
+			v.feat.begin(where(w), index(i), f.value, true)
+		}
+	}
+	v.freeze.rate = 1e6
+	v.freeze.tell(optUnfreeze)
+}
+
 // FuzzReceive gives a connection packets that have fitting numbers and any content.
 func FuzzReceive(f *testing.F) {
 	f.Add(uint8(3), []byte{optMandatory, optChangeL, 4, featCCID, 3, optAckVector0, 4, 0, 192})
