@@ -36,8 +36,9 @@ type Conn struct {
 	in, out  queue
 	isOpen   bool
 	isDone   bool
-	waiting  bool // is to be handed to Accept
-	closing  bool // Close was called
+	waiting  bool  // is to be handed to Accept
+	closing  bool  // Close or Abort was called
+	cut      error // why the endpoint ended, if it did before the connection
 	ended    error
 	unsent   uint64
 	overflow uint64
@@ -222,7 +223,9 @@ func (c *Conn) wake() {
 // finish ends the connection after the protocol has.
 func (c *Conn) finish(now mihf.Time) {
 	c.isDone = true
-	c.ended = c.engine.Err()
+	if c.ended = c.engine.Err(); c.cut != nil {
+		c.ended = c.cut
+	}
 	if c.timer != nil {
 		c.timer.Stop()
 	}
@@ -349,6 +352,20 @@ func (c *Conn) Abort() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closing = true
+	c.in.drain()
+	c.abort()
+}
+
+// cutOff aborts a connection whose endpoint ends. What came can still be read, and then
+// the reason.
+func (c *Conn) cutOff(reason error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cut = reason
+	c.abort()
+}
+
+func (c *Conn) abort() {
 	now := c.end.now()
 	c.engine.Abort(now)
 	c.turnLocked(now)

@@ -106,11 +106,11 @@ func (e *Endpoint) run() {
 	if !errors.Is(err, net.ErrClosed) {
 		e.failed = err
 	}
-	e.abortAll()
+	e.abortAll(err)
 }
 
-// abortAll ends the connections; no more come.
-func (e *Endpoint) abortAll() {
+// abortAll ends the connections; no more come. What came on them can still be read.
+func (e *Endpoint) abortAll(reason error) {
 	e.mu.Lock()
 	e.closed = true
 	all := make([]*Conn, 0, len(e.conns))
@@ -119,7 +119,7 @@ func (e *Endpoint) abortAll() {
 	}
 	e.mu.Unlock()
 	for _, c := range all {
-		c.Abort()
+		c.cutOff(reason)
 	}
 }
 
@@ -311,7 +311,7 @@ func (e *Endpoint) released() {
 // close aborts the connections, while their peers can still be told, and ends the carrier
 // and with it run.
 func (e *Endpoint) close() error {
-	e.abortAll()
+	e.abortAll(net.ErrClosed)
 	err := e.carrier.Close()
 	<-e.finished
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -43,20 +44,26 @@ func start(t *testing.T, o dccpnet.Options) *world {
 	t.Helper()
 	w := &world{t: t, n: dccpnettest.New(10 * time.Millisecond)}
 	w.n.Spacing, w.n.Queue = time.Millisecond, 50
-	l, err := dccpnet.Listen(w.n.Open(server), o)
+	w.connect(w.n.Open(server), o)
+	return w
+}
+
+// connect opens the connection to a listener on the carrier.
+func (w *world) connect(carrier dccpnet.Carrier, o dccpnet.Options) {
+	w.t.Helper()
+	l, err := dccpnet.Listen(carrier, o)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.l = l
 	o.Conn.DstPort = 5001
-	w.client, err = dccpnet.Dial(t.Context(), w.n.Open(wifi), netip.MustParseAddrPort(server), o)
+	w.client, err = dccpnet.Dial(w.t.Context(), w.n.Open(wifi), netip.MustParseAddrPort(server), o)
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	if w.server, err = l.AcceptDCCP(); err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	return w
 }
 
 // download lets data flow until the world ends.
@@ -355,4 +362,47 @@ func TestReadAfterClose(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// Where the carrier or the listener ends, Read gives what came before and then the
+// reason; after Abort or Close of this end it gives nothing.
+func TestReadAfterEndpoint(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(w *world, carrier *dccpnettest.Carrier)
+		gets int
+	}{
+		"carrier":  {end: func(_ *world, carrier *dccpnettest.Carrier) { _ = carrier.Close() }, gets: 3},
+		"listener": {end: func(w *world, _ *dccpnettest.Carrier) { _ = w.l.Close() }, gets: 3},
+		"Abort":    {end: func(w *world, _ *dccpnettest.Carrier) { w.server.Abort() }},
+		"Close":    {end: func(w *world, _ *dccpnettest.Carrier) { _ = w.server.Close() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{t: t, n: dccpnettest.New(10 * time.Millisecond)}
+				carrier := w.n.Open(server)
+				w.connect(carrier, dccpnet.Options{})
+				defer w.end()
+				for range 3 {
+					if _, err := w.client.Write([]byte("x")); err != nil {
+						t.Fatal(err)
+					}
+				}
+				time.Sleep(time.Second)
+				c.end(w, carrier)
+				time.Sleep(time.Second)
+				buf := make([]byte, 10)
+				for range c.gets {
+					if n, err := w.server.Read(buf); n != 1 || err != nil {
+						t.Fatalf("%d, %v", n, err)
+					}
+				}
+				if _, err := w.server.Read(buf); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("Read: error %v", err)
+				}
+				if _, err := w.server.Write(buf); !errors.Is(err, net.ErrClosed) {
+					t.Errorf("Write: error %v", err)
+				}
+			})
+		})
+	}
 }
