@@ -30,6 +30,7 @@ import (
 
 	"mihf.dev/transports/dccp"
 	"mihf.dev/transports/dccp/dccpnet"
+	"mihf.dev/transports/dccp/internal/sockerr"
 )
 
 // Dial connects to a DCCP port, o.Conn.DstPort, of a host. The handshake may take until
@@ -124,13 +125,20 @@ func open(ctx context.Context, local netip.Addr, port uint16) (*socket, error) {
 // shortest is the shortest packet that has a type.
 const shortest = 12
 
-// Read hands on the packets of the socket's port whose checksum is right.
+// Read hands on the packets of the socket's port whose checksum is right. An error that
+// belongs to one packet is passed over.
 func (s *socket) Read(take func(from netip.AddrPort, b []byte), pause func()) error {
+	return s.readFrom(s.conn.ReadFromIP, take, pause)
+}
+
+func (s *socket) readFrom(read func([]byte) (int, *net.IPAddr, error), take func(from netip.AddrPort, b []byte), pause func()) error {
 	for buf := make([]byte, 1<<16); ; {
-		n, from, err := s.conn.ReadFromIP(buf)
+		n, from, err := read(buf)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return net.ErrClosed
+		case err != nil && sockerr.Transient(err):
+			continue
 		case err != nil:
 			return fmt.Errorf("dccp: reading at %v: %w", s.addr, err)
 		case n < shortest || binary.BigEndian.Uint16(buf[2:]) != s.port:

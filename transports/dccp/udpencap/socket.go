@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"mihf.dev/transports/dccp/internal/sockerr"
 )
 
 // socketBuffer is asked for in each direction; the kernel may give less.
@@ -124,21 +126,8 @@ func (s *socket) Read(take func(from netip.AddrPort, b []byte), pause func()) er
 			return net.ErrClosed
 		case err != nil:
 			return fmt.Errorf("dccp: reading from %v: %w", s.local, err)
-		case failed != nil && !transient(failed):
+		case failed != nil && !sockerr.Transient(failed):
 			return fmt.Errorf("dccp: reading from %v: %w", s.local, failed)
 		}
 	}
-}
-
-// transient reports whether an error of the socket is of one packet or of a moment.
-func transient(err error) bool {
-	for _, t := range []error{
-		unix.EINTR, unix.ECONNREFUSED, unix.ECONNRESET, unix.EHOSTUNREACH, unix.ENETUNREACH,
-		unix.ENETDOWN, unix.EHOSTDOWN, unix.ENOBUFS, unix.ENOMEM, unix.EMSGSIZE, unix.EPROTO,
-	} {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }
