@@ -1,6 +1,10 @@
 package dccpnet
 
-import "net/netip"
+import (
+	"errors"
+	"net/netip"
+	"syscall"
+)
 
 // checker is a carrier that drops packets with a wrong checksum itself.
 type checker interface{ BadChecksums() uint64 }
@@ -30,4 +34,18 @@ type Carrier interface {
 	// Overhead is how many bytes the carrier and IP put before a packet to a peer.
 	Overhead(to netip.AddrPort) int
 	Close() error
+}
+
+// Transient reports whether an error of a carrier's socket is of one packet or of a moment,
+// so that its Read goes on.
+func Transient(err error) bool {
+	for _, t := range []error{
+		syscall.EINTR, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
+		syscall.ENETDOWN, syscall.EHOSTDOWN, syscall.ENOBUFS, syscall.ENOMEM, syscall.EMSGSIZE, syscall.EPROTO,
+	} {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
 }

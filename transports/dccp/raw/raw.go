@@ -30,7 +30,6 @@ import (
 
 	"mihf.dev/transports/dccp"
 	"mihf.dev/transports/dccp/dccpnet"
-	"mihf.dev/transports/dccp/internal/sockerr"
 )
 
 // Dial connects to a DCCP port, o.Conn.DstPort, of a host. The handshake may take until
@@ -137,7 +136,7 @@ func (s *socket) readFrom(read func([]byte) (int, *net.IPAddr, error), take func
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return net.ErrClosed
-		case err != nil && sockerr.Transient(err):
+		case err != nil && dccpnet.Transient(err):
 			continue
 		case err != nil:
 			return fmt.Errorf("dccp: reading at %v: %w", s.addr, err)

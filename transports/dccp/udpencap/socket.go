@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mihf.dev/transports/dccp/internal/sockerr"
+	"mihf.dev/transports/dccp/dccpnet"
 )
 
 // socketBuffer is asked for in each direction; the kernel may give less.
@@ -126,7 +126,7 @@ func (s *socket) Read(take func(from netip.AddrPort, b []byte), pause func()) er
 			return net.ErrClosed
 		case err != nil:
 			return fmt.Errorf("dccp: reading from %v: %w", s.local, err)
-		case failed != nil && !sockerr.Transient(failed):
+		case failed != nil && !dccpnet.Transient(failed):
 			return fmt.Errorf("dccp: reading from %v: %w", s.local, failed)
 		}
 	}
